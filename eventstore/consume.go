@@ -1,0 +1,153 @@
+package eventstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A Consumer follows the log with a checkpoint of its own.
+type Consumer struct {
+	Name string // of its checkpoint, with the version of its effects: "jobs/1"
+
+	// Apply queues the statements that one event leads to. It sees nothing but
+	// the event, so that the effects depend on the log alone.
+	Apply func(*pgx.Batch, Recorded)
+
+	// Schema is where the statements' tables are; it becomes the search path.
+	Schema string
+
+	// After names consumers that must be ahead: this one never passes them. What
+	// a reader learns from it, the others then already show.
+	After []string
+}
+
+// Bounds of one step of a consumer.
+const (
+	pageEvents = 1000
+	idlePoll   = 500 * time.Millisecond // a lost wake-up costs no more than this
+	stepLimit  = 30 * time.Second
+)
+
+// Consume follows the log until ctx is done: it applies events and moves the
+// checkpoint in one transaction. Any number of processes may consume under one
+// name; whoever holds the checkpoint works, the others wait for the next ring. A
+// process that stops in mid-step loses its hold after a few seconds.
+//
+// An event that cannot be applied stops this consumer, and no other: it is
+// logged, stays visible in log.dead_letters and is tried again.
+func (s *Store) Consume(ctx context.Context, c Consumer) error {
+	topics := []string{TopicLog}
+	for _, name := range c.After {
+		topics = append(topics, TopicView(name))
+	}
+	rang, stop := s.Wake.Listen(topics...)
+	defer stop()
+	failures := 0
+	for ctx.Err() == nil {
+		n, err := s.step(ctx, c)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			failures++
+			s.Log.Error("consumer cannot go on", "consumer", c.Name, "failures", failures, "error", err)
+			wait(ctx, nil, min(time.Duration(failures)*200*time.Millisecond, 5*time.Second))
+		case n < pageEvents:
+			failures = 0
+			wait(ctx, rang, idlePoll)
+		}
+	}
+	return nil
+}
+
+// wait returns when something rang, after the time, or when ctx is done.
+func wait(ctx context.Context, rang <-chan struct{}, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-rang:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// step applies one page and returns how many events it had. Zero may also mean
+// that another process holds the checkpoint.
+func (s *Store) step(ctx context.Context, c Consumer) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepLimit)
+	defer cancel()
+	n := 0
+	err := pgx.BeginFunc(ctx, s.Pool, func(tx pgx.Tx) error {
+		at, err := s.hold(ctx, tx, c)
+		if err != nil || at.upTo <= at.pos {
+			return err
+		}
+		n, err = s.apply(ctx, tx, c, at)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("consume %s: %w", c.Name, err)
+	}
+	if n > 0 {
+		s.Wake.Ring(TopicView(c.Name))
+	}
+	return n, nil
+}
+
+// A place is where a consumer stands and how far it may go in one step.
+type place struct {
+	pos, upTo int64
+}
+
+// hold locks the consumer's checkpoint for this transaction. The zero place
+// means that another process holds it.
+func (s *Store) hold(ctx context.Context, tx pgx.Tx, c Consumer) (place, error) {
+	var at place
+	b := &pgx.Batch{}
+	// A process that is stopped while it holds the checkpoint must not stop the
+	// view: the server ends its transaction.
+	b.Queue(`SET LOCAL idle_in_transaction_session_timeout = '5s'`)
+	b.Queue(`SELECT set_config('search_path', $1, true)`, c.Schema+", pg_catalog")
+	b.Queue(`
+		SELECT c.pos, least(c.pos + $2, h.pos, (
+			SELECT min(a.pos)
+			FROM log.checkpoints AS a
+			WHERE a.name = ANY ($3)))
+		FROM log.checkpoints AS c, log.head AS h
+		WHERE c.name = $1 AND h.shard = 0
+		FOR UPDATE OF c SKIP LOCKED`, c.Name, pageEvents, c.After).
+		QueryRow(func(row pgx.Row) error {
+			err := row.Scan(&at.pos, &at.upTo)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return nil
+			}
+			return err
+		})
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return place{}, fmt.Errorf("hold the checkpoint: %w", err)
+	}
+	return at, nil
+}
+
+// apply applies the events of (at.pos, at.upTo] and moves the checkpoint.
+func (s *Store) apply(ctx context.Context, tx pgx.Tx, c Consumer, at place) (int, error) {
+	events, err := s.read(ctx, tx, at.pos, at.upTo)
+	if err != nil || len(events) == 0 {
+		return 0, err
+	}
+	b := &pgx.Batch{}
+	for _, e := range events {
+		c.Apply(b, e)
+	}
+	b.Queue(`
+		UPDATE log.checkpoints
+		SET pos = $2
+		WHERE name = $1`, c.Name, events[len(events)-1].Position)
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return 0, fmt.Errorf("apply positions %d to %d: %w", at.pos+1, at.upTo, err)
+	}
+	return len(events), nil
+}

@@ -1,0 +1,114 @@
+package eventstore
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"sidequest/domain"
+)
+
+// A decision is one operation ready to be appended: its receipt, the versions of
+// the streams it was decided on, and the events it records.
+type decision struct {
+	op     Operation
+	status string
+	result []byte
+	guards []guard
+	events []Recorded
+	size   int // bytes, roughly
+}
+
+type guard struct {
+	stream  domain.Stream
+	version int
+}
+
+// The ways an operation ends.
+const (
+	confirmed = "confirmed"
+	refused   = "refused"
+)
+
+// decide asks the command. A refusal that belongs on the record is a decision
+// without events; every other refusal is an error.
+func decide[R any](seen sight, op Operation, cmd domain.Command[R]) (*decision, error) {
+	facts, answer, err := cmd.Decide(seen.states, op.meta())
+	d := &decision{op: op, status: confirmed}
+	var payload any = answer
+	if refusal, ok := errors.AsType[*domain.Error](err); ok && refusal.Class.LeavesReceipt() {
+		facts, d.status, payload = nil, refused, refusal
+	} else if err != nil {
+		return nil, err
+	}
+	if d.result, err = canonical(payload); err != nil {
+		return nil, fmt.Errorf("encode the answer of %s: %w", op.Tool, err)
+	}
+	for stream, h := range seen.heads {
+		d.guards = append(d.guards, guard{stream, h.version})
+	}
+	slices.SortFunc(d.guards, func(a, b guard) int { return cmp.Compare(a.stream, b.stream) })
+	if err := d.record(facts, seen.heads); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// record numbers and seals the facts, each after its predecessor in its stream.
+func (d *decision) record(facts []domain.Fact, heads map[domain.Stream]head) error {
+	for i, f := range facts {
+		h, read := heads[f.Stream]
+		if !read {
+			return fmt.Errorf("%s writes to %s, which it did not read", d.op.Tool, f.Stream)
+		}
+		e, err := seal(d.op, i, f, h)
+		if err != nil {
+			return err
+		}
+		heads[f.Stream] = head{e.Version, e.Hash}
+		d.events = append(d.events, e)
+		d.size += len(e.Data)
+	}
+	return nil
+}
+
+// writes says whether the decision records events in the stream.
+func (d *decision) writes(s domain.Stream) bool {
+	return slices.ContainsFunc(d.events, func(e Recorded) bool { return e.Stream == s })
+}
+
+// A stored receipt, as it stands in log.operations.
+type stored struct {
+	operationID string
+	tool        string
+	argsHash    []byte
+	status      string
+	result      []byte
+}
+
+// answer returns what the ended operation answered, if this is a repeat of it.
+func (r stored) answer(op Operation) (Receipt, error) {
+	if r.tool != op.Tool || string(r.argsHash) != string(op.ArgsHash[:]) {
+		return Receipt{}, keyConflict()
+	}
+	return ended(r.operationID, r.status, r.result, true)
+}
+
+func ended(operationID, status string, result []byte, replayed bool) (Receipt, error) {
+	if status != refused {
+		return Receipt{OperationID: operationID, Result: result, Replayed: replayed}, nil
+	}
+	refusal := new(domain.Error)
+	if err := json.Unmarshal(result, refusal); err != nil {
+		return Receipt{}, fmt.Errorf("decode the refusal of %s: %w", operationID, err)
+	}
+	return Receipt{OperationID: operationID, Replayed: replayed}, refusal
+}
+
+func keyConflict() error {
+	return domain.Refuse(domain.KeyConflict,
+		"this operationKey was already used with other arguments; use the same arguments to repeat that action, or a new key for a new one").
+		At("/operationKey")
+}

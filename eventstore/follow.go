@@ -1,0 +1,106 @@
+package eventstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"sidequest/domain"
+)
+
+// Follow calls each with the events after a position, in order, for memory that
+// mirrors the log in every process. It also calls it with no events when it has
+// looked and there were none, at least twice a second, so that the memory knows
+// how fresh it is: asked is when the look began.
+func (s *Store) Follow(ctx context.Context, after int64, each func(events []Recorded, asked time.Time)) {
+	rang, stop := s.Wake.Listen(TopicLog)
+	defer stop()
+	for ctx.Err() == nil {
+		asked := time.Now()
+		events, err := s.Read(ctx, after, pageEvents)
+		if err != nil {
+			if ctx.Err() == nil {
+				s.Log.Error("cannot follow the log", "after", after, "error", err)
+			}
+			wait(ctx, nil, idlePoll)
+			continue
+		}
+		each(events, asked)
+		if len(events) == 0 {
+			wait(ctx, rang, idlePoll)
+			continue
+		}
+		after = events[len(events)-1].Position
+	}
+}
+
+// seeLimit bounds how long a read waits for its caller's own writes.
+const seeLimit = 5 * time.Second
+
+// AwaitOwn returns once the followers have passed the last position the owner
+// wrote, so that nobody misses their own write, on whichever process they ask.
+// It refuses with unavailable, same-key, when that takes too long.
+func (s *Store) AwaitOwn(ctx context.Context, owner domain.AgentKey, followers []string) error {
+	if len(followers) == 0 {
+		return nil
+	}
+	topics := make([]string, len(followers))
+	for i, name := range followers {
+		topics[i] = TopicView(name)
+	}
+	rang, stop := s.Wake.Listen(topics...)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, seeLimit)
+	defer cancel()
+	for {
+		seen, err := s.seen(ctx, owner, followers)
+		if err == nil && seen {
+			return nil
+		}
+		if ctx.Err() != nil {
+			e := domain.Refuse(domain.Unavailable, "your last write is recorded but not visible yet; repeat the call")
+			e.After = 1
+			return e
+		}
+		if err != nil {
+			return err
+		}
+		wait(ctx, rang, 50*time.Millisecond)
+	}
+}
+
+func (s *Store) seen(ctx context.Context, owner domain.AgentKey, followers []string) (bool, error) {
+	var seen bool
+	err := s.Pool.QueryRow(ctx, `
+		SELECT coalesce(max(last_pos), 0) <= (
+			SELECT coalesce(min(pos), 0)
+			FROM log.checkpoints
+			WHERE name = ANY ($2))
+		FROM log.operations
+		WHERE owner = $1`, owner, followers).Scan(&seen)
+	if err != nil {
+		return false, fmt.Errorf("compare %s's writes with the views: %w", owner, err)
+	}
+	return seen, nil
+}
+
+// Lag returns how many positions each follower is behind the head.
+func (s *Store) Lag(ctx context.Context) (map[string]int64, error) {
+	rows, err := s.Pool.Query(ctx, `
+		SELECT c.name, h.pos - c.pos
+		FROM log.checkpoints AS c, log.head AS h
+		WHERE h.shard = 0`)
+	if err != nil {
+		return nil, fmt.Errorf("read the lag of the consumers: %w", err)
+	}
+	lag := map[string]int64{}
+	var name string
+	var behind int64
+	_, err = pgx.ForEachRow(rows, []any{&name, &behind}, func() error {
+		lag[name] = behind
+		return nil
+	})
+	return lag, err
+}

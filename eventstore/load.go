@@ -1,0 +1,159 @@
+package eventstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"sidequest/domain"
+)
+
+// A sight is what one round trip shows before a decision.
+type sight struct {
+	receipt *stored
+	states  domain.States
+	heads   map[domain.Stream]head
+}
+
+// look reads the operation's receipt and the streams in one round trip. The
+// receipt is read first: one that appears later is found at append.
+func (s *Store) look(ctx context.Context, op Operation, streams []domain.Stream) (sight, error) {
+	seen := sight{states: domain.States{}, heads: map[domain.Stream]head{}}
+	b := &pgx.Batch{}
+	b.Queue(`
+		SELECT operation_id, tool, args_hash, status, result
+		FROM log.operations
+		WHERE owner = $1 AND op_key = $2`, op.Owner, op.Key).
+		QueryRow(func(row pgx.Row) error { return seen.scanReceipt(row) })
+	if len(streams) > 0 {
+		b.Queue(selectEvents+`
+			WHERE stream_id = ANY ($1)
+			ORDER BY stream_id, version`, streams).
+			Query(func(rows pgx.Rows) error { return s.fold(rows, &seen) })
+	}
+	for _, stream := range streams {
+		c, ok := s.categories[stream.Category()]
+		if !ok {
+			return sight{}, fmt.Errorf("no category for stream %s", stream)
+		}
+		seen.states[stream], seen.heads[stream] = c.Zero(), head{}
+	}
+	if err := s.Pool.SendBatch(ctx, b).Close(); err != nil {
+		return sight{}, fmt.Errorf("load %v: %w", streams, err)
+	}
+	return seen, nil
+}
+
+func (seen *sight) scanReceipt(row pgx.Row) error {
+	var r stored
+	err := row.Scan(&r.operationID, &r.tool, &r.argsHash, &r.status, &r.result)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err == nil {
+		seen.receipt = &r
+	}
+	return err
+}
+
+func (s *Store) fold(rows pgx.Rows, seen *sight) error {
+	events, err := s.collect(rows)
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		if want := seen.heads[e.Stream].version + 1; e.Version != want {
+			return fmt.Errorf("stream %s continues with version %d, want %d", e.Stream, e.Version, want)
+		}
+		seen.states[e.Stream] = s.categories[e.Stream.Category()].Fold(seen.states[e.Stream], e.Event)
+		seen.heads[e.Stream] = head{e.Version, e.Hash}
+	}
+	return nil
+}
+
+const selectEvents = `
+	SELECT pos, id, stream_id, version, type, schema_v, actor, board, causation, correlation, at, data, prev_hash, hash
+	FROM log.events`
+
+// collect reads rows of selectEvents and decodes their events.
+func (s *Store) collect(rows pgx.Rows) ([]Recorded, error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Recorded, error) {
+		var e Recorded
+		err := row.Scan(&e.Position, &e.ID, &e.Stream, &e.Version, &e.Type, &e.Schema, &e.Actor, &e.Board,
+			&e.Causation, &e.Correlation, &e.At, &e.Data, &e.PrevHash, &e.Hash)
+		if err != nil {
+			return e, err
+		}
+		e.At = e.At.UTC()
+		c, ok := s.categories[e.Stream.Category()]
+		if !ok {
+			return e, fmt.Errorf("no category for stream %s at position %d", e.Stream, e.Position)
+		}
+		e.Event, err = c.Decode(e.Type, e.Data)
+		return e, err
+	})
+}
+
+// Read returns up to limit events after a position, in order.
+func (s *Store) Read(ctx context.Context, after int64, limit int) ([]Recorded, error) {
+	return s.read(ctx, s.Pool, after, after+int64(limit))
+}
+
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// read returns the events in (after, upTo]. Positions have no gaps; a hole means
+// an archived partition or a fault, and following must not step over it.
+func (s *Store) read(ctx context.Context, q querier, after, upTo int64) ([]Recorded, error) {
+	rows, err := q.Query(ctx, selectEvents+`
+		WHERE pos > $1 AND pos <= $2
+		ORDER BY pos`, after, upTo)
+	if err != nil {
+		return nil, fmt.Errorf("read after position %d: %w", after, err)
+	}
+	events, err := s.collect(rows)
+	if err != nil {
+		return nil, fmt.Errorf("read after position %d: %w", after, err)
+	}
+	for i, e := range events {
+		if want := after + int64(i) + 1; e.Position != want {
+			return nil, fmt.Errorf("the log has a hole: position %d follows %d", e.Position, want-1)
+		}
+	}
+	return events, nil
+}
+
+// Category returns every event of one category and the position up to which that
+// is complete, for memory that follows the log from there.
+func (s *Store) Category(ctx context.Context, name string) ([]Recorded, int64, error) {
+	pos, err := s.Head(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	rows, err := s.Pool.Query(ctx, selectEvents+`
+		WHERE stream_id >= $1 || '-' AND stream_id < $1 || '.' AND pos <= $2
+		ORDER BY pos`, name, pos)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read category %s: %w", name, err)
+	}
+	events, err := s.collect(rows)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read category %s: %w", name, err)
+	}
+	return events, pos, nil
+}
+
+// Head returns the last position of the log, 0 when it is empty.
+func (s *Store) Head(ctx context.Context) (int64, error) {
+	var pos int64
+	err := s.Pool.QueryRow(ctx, `SELECT pos FROM log.head WHERE shard = 0`).Scan(&pos)
+	if err != nil {
+		return 0, fmt.Errorf("read the head of the log: %w", err)
+	}
+	return pos, nil
+}
