@@ -1,0 +1,62 @@
+# Two commands do all set-up on a machine with git, Go and make:
+#   make run     make test
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+LINT_VERSION := v2.15.0
+LINT := .tools/bin/golangci-lint-$(LINT_VERSION)
+
+# What to test, and with which flags: make test PKG=./domain TESTFLAGS=-run=Quote
+PKG ?= ./...
+TESTFLAGS ?=
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## start everything on this machine: Postgres, NATS, the server
+	@exec bin/sidequest dev
+
+# No C compiler is needed to run, and whether there is one makes no difference.
+.PHONY: build
+build: need-postgres ## build bin/sidequest
+	@CGO_ENABLED=0 go build -o bin/sidequest ./cmd/sidequest
+
+.PHONY: test
+test: build need-gcc ## run all tests beside a throwaway Postgres
+	@start=$$SECONDS; status=0; \
+	CGO_ENABLED=1 bin/sidequest testdb -- go test -race -timeout 20m $(TESTFLAGS) $(PKG) || status=$$?; \
+	echo "tests took $$((SECONDS - start)) s"; exit $$status
+
+.PHONY: lint
+lint: $(LINT) ## check the code: gofmt, go vet and golangci-lint
+	@go vet ./...
+	@$(LINT) run
+	@$(LINT) fmt --diff
+
+.PHONY: fmt
+fmt: $(LINT) ## format the code
+	@$(LINT) fmt
+
+.PHONY: generate
+generate: build need-gcc ## write golden files and generated documents anew
+	@UPDATE=1 bin/sidequest testdb -- go test -count=1 $(PKG)
+
+.PHONY: demo
+demo: build ## play the story of a deal against a running server
+	@exec bin/sidequest demo
+
+.PHONY: clean
+clean: ## remove what was built; the data folder stays
+	@rm -rf bin .tools bench/out
+
+.PHONY: need-postgres need-gcc
+need-postgres need-gcc:
+	@scripts/need.sh $(@:need-%=%)
+
+$(LINT):
+	@echo "building golangci-lint $(LINT_VERSION)"
+	@GOBIN=$(CURDIR)/.tools/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	@mv .tools/bin/golangci-lint $@

@@ -1,0 +1,66 @@
+// Command sidequest is the marketplace's program: see the commands below.
+//
+// It wires the packages together and is the only one that knows them all.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+)
+
+// version is what the program calls itself.
+const version = "2.0.0"
+
+// A command is one word the program understands.
+type command struct {
+	name, help string
+	run        func(ctx context.Context, args []string, stdout, stderr io.Writer) error
+}
+
+var commands = []command{
+	{"testdb", "run a command beside a throwaway Postgres: testdb -- go test ./...", testdb},
+	{"version", "print the version", printVersion},
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := dispatch(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		os.Exit(max(1, exit.ExitCode())) // the command has said what was wrong
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "sidequest:", err)
+		os.Exit(1)
+	}
+}
+
+func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) > 0 {
+		for _, c := range commands {
+			if c.name == args[0] {
+				return c.run(ctx, args[1:], stdout, stderr)
+			}
+		}
+	}
+	usage(stderr)
+	return errors.New("which command?")
+}
+
+func usage(w io.Writer) {
+	fmt.Fprintln(w, "usage: sidequest COMMAND")
+	for _, c := range commands {
+		fmt.Fprintf(w, "  %-10s %s\n", c.name, c.help)
+	}
+}
+
+func printVersion(_ context.Context, _ []string, stdout, _ io.Writer) error {
+	_, err := fmt.Fprintln(stdout, version)
+	return err
+}
