@@ -1,0 +1,87 @@
+package mcp
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// handshakeTTL is how long a client may keep what server/discover answers.
+const handshakeTTL = 5 * time.Minute
+
+// method finds a method: those of the handshake are the server's own.
+func (s *Server) method(name string) (Method, bool) {
+	switch name {
+	case "server/discover":
+		return Method{Handle: s.discover, AllowedInSetup: true, ModernOnly: true, Cacheable: true, TTL: handshakeTTL}, true
+	case "initialize":
+		return Method{Handle: s.initialize, AllowedInSetup: true, LegacyOnly: true}, true
+	case "ping":
+		return Method{Handle: pong, AllowedInSetup: true, LegacyOnly: true}, true
+	}
+	m, ok := s.Methods[name]
+	return m, ok
+}
+
+// none is a capability or extension without settings.
+type none struct{}
+
+// capabilities say what works, which is what has a method. Nothing that depends
+// on a session is claimed.
+type capabilities struct {
+	Tools      *none           `json:"tools,omitzero"`
+	Events     *none           `json:"events,omitzero"`
+	Extensions map[string]none `json:"extensions,omitzero"`
+}
+
+// capabilities returns those of an era. The events extension is named twice:
+// some clients look for it among the capabilities only, in either era.
+func (s *Server) capabilities(l Lane) capabilities {
+	var c capabilities
+	if _, ok := s.Methods["tools/list"]; ok {
+		c.Tools = &none{}
+	}
+	if _, ok := s.Methods["events/list"]; ok {
+		c.Events = &none{}
+		if l.Modern() {
+			c.Extensions = map[string]none{"io.modelcontextprotocol/events": {}}
+		}
+	}
+	return c
+}
+
+// discover answers server/discover; the identity is added to it as to every
+// modern result.
+func (s *Server) discover(_ context.Context, c *Call) (any, error) {
+	return struct {
+		SupportedVersions []string     `json:"supportedVersions"`
+		Capabilities      capabilities `json:"capabilities"`
+		Instructions      string       `json:"instructions"`
+	}{supportedVersions(), s.capabilities(c.Lane), Instructions}, nil
+}
+
+// initialize answers with the requested revision if it is a legacy one, else with
+// the newest of those. Nothing is kept.
+func (s *Server) initialize(_ context.Context, c *Call) (any, error) {
+	var params struct {
+		ProtocolVersion *string `json:"protocolVersion"`
+	}
+	if err := c.Request.Decode(&params); err != nil {
+		return nil, err
+	}
+	if params.ProtocolVersion == nil {
+		return nil, InvalidParams("params.protocolVersion is required.")
+	}
+	version := *params.ProtocolVersion
+	if version == V20260728 || !slices.Contains(supportedVersions(), version) {
+		version = V20251125
+	}
+	return struct {
+		ProtocolVersion string         `json:"protocolVersion"`
+		Capabilities    capabilities   `json:"capabilities"`
+		ServerInfo      Implementation `json:"serverInfo"`
+		Instructions    string         `json:"instructions"`
+	}{version, s.capabilities(c.Lane), Identity(), Instructions}, nil
+}
+
+func pong(context.Context, *Call) (any, error) { return none{}, nil }

@@ -1,0 +1,312 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"sidequest/domain"
+)
+
+const (
+	// legacyTimeout bounds a call whose client may have left: in the legacy era a
+	// closed connection does not cancel what it asked for.
+	legacyTimeout = 60 * time.Second
+
+	// readTimeout and writeTimeout bound the body and an answer in one piece.
+	readTimeout  = 30 * time.Second
+	writeTimeout = 30 * time.Second
+)
+
+// A Handler answers one method. The result must encode to a JSON object by the
+// rules of encoding/json/v2: a nil slice is [], and a zero number or false is
+// left out by omitzero, not by omitempty. It need not carry resultType, ttlMs,
+// cacheScope or the server's identity. Nil is an empty object.
+//
+// An error that is a [*ProtocolError] or a [*domain.Error] is shown to the
+// client; any other is logged and hidden.
+type Handler func(ctx context.Context, c *Call) (any, error)
+
+// A Method is a row of the method table.
+type Method struct {
+	Handle Handler
+
+	// AllowedInSetup lets callers in who cannot read: those of a connection that
+	// has no agent yet. The handler decides what they may do.
+	AllowedInSetup bool
+
+	// Stream lets the handler open a stream with [Call.OpenStream]. Such a method
+	// cannot be part of a batch, and a closed connection ends it in either era.
+	Stream bool
+
+	// NameParam is the parameter that the header Mcp-Name repeats: "name", "uri",
+	// "taskId" or none.
+	NameParam string
+
+	// Cacheable results tell clients how long they may keep them, by TTL. The
+	// scope is private, because an answer here depends on who asks.
+	Cacheable bool
+	TTL       time.Duration
+
+	ModernOnly, LegacyOnly bool
+}
+
+// A Call is one request on its way through a method.
+type Call struct {
+	Caller  Caller
+	Request Message
+	Lane    Lane
+
+	w      http.ResponseWriter // nil within a batch
+	path   string
+	stream *SSE
+}
+
+// OpenStream turns the answer into a stream. The handler refuses what it must
+// refuse before, while an ordinary error can still be sent, and flushes what it
+// adds. When it returns a result, that is the last frame; after [ErrAbrupt]
+// there is none.
+func (c *Call) OpenStream() (*SSE, error) {
+	if c.w == nil || c.stream != nil {
+		return nil, errors.New("open a stream: there can be none or it is open already")
+	}
+	var err error
+	c.stream, err = openSSE(c.w, c.Request.ID)
+	return c.stream, err
+}
+
+// A Server answers the MCP endpoint of a board, in every revision.
+type Server struct {
+	// Methods are the methods beside those of the handshake. What a client is
+	// told the server can do follows from them.
+	Methods map[string]Method
+
+	// Authenticate says who sends a request. It refuses with a [*domain.Error] of
+	// the class unauthenticated, or another class if that is the matter.
+	Authenticate func(*http.Request) (Caller, error)
+
+	// BaseURL is the public origin, such as "https://sidequest.example", without
+	// a slash at the end. If it is a loopback origin, requests must name a
+	// loopback host.
+	BaseURL string
+
+	Log *slog.Logger
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if refused := s.admit(w.Header(), r); refused != nil {
+		s.writeError(w, nil, refused)
+		return
+	}
+	if r.Method == http.MethodOptions {
+		preflight(w)
+		return
+	}
+	caller, refused := s.authenticate(r)
+	if refused != nil {
+		s.writeError(w, nil, refused)
+		return
+	}
+	body, refused := readBody(w, r)
+	if refused != nil {
+		s.writeError(w, nil, refused)
+		return
+	}
+	c := &Call{Caller: caller, w: w, path: r.URL.EscapedPath()}
+	if isBatch(body) {
+		s.serveBatch(c, r, body)
+		return
+	}
+	s.serveMessage(c, r, body)
+}
+
+// serveMessage answers a body that holds one message.
+func (s *Server) serveMessage(c *Call, r *http.Request, body []byte) {
+	var refused *ProtocolError
+	if c.Request, refused = parse(body); refused != nil {
+		s.writeError(c.w, c.Request.ID, refused)
+		return
+	}
+	if c.Request.response || c.Request.IsNotification() {
+		s.acceptSilently(c, r)
+		return
+	}
+	if c.Lane, refused = laneOf(r.Header, c.Request); refused != nil {
+		s.writeError(c.w, c.Request.ID, refused)
+		return
+	}
+	answer, refused := s.answer(r.Context(), r.Header, c)
+	switch {
+	case c.stream != nil && answer != nil:
+		// A client that has left is not worth a line in the log.
+		_ = c.stream.finish(answer)
+	case c.stream != nil:
+	case refused != nil:
+		s.writeError(c.w, c.Request.ID, refused)
+	case answer != nil:
+		writeJSON(c.w, http.StatusOK, answer)
+	}
+}
+
+// acceptSilently takes messages that want no answer. Nothing here acts on them:
+// a server that remembers no request cannot cancel one by its id. Modern clients
+// have nothing to respond to.
+func (s *Server) acceptSilently(c *Call, r *http.Request) {
+	version := headerValue(r.Header, "MCP-Protocol-Version")
+	if c.Request.response && version != "" && !isOlderDate(version) {
+		s.writeError(c.w, c.Request.ID, badRequest(CodeInvalidRequest, "This server asks its clients nothing, so it takes no responses."))
+		return
+	}
+	c.w.WriteHeader(http.StatusAccepted)
+}
+
+// serveBatch answers an array of messages, which only one legacy revision has.
+func (s *Server) serveBatch(c *Call, r *http.Request, body []byte) {
+	elements, refused := parseBatch(body)
+	if version := headerValue(r.Header, "MCP-Protocol-Version"); version != "" && version != V20250326 && refused == nil {
+		refused = badRequest(CodeInvalidRequest, "Only the revision %s has batches.", V20250326)
+	}
+	if refused != nil {
+		s.writeError(c.w, nil, refused)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), legacyTimeout)
+	defer cancel()
+	var answers []byte
+	for _, element := range elements {
+		if a := s.answerElement(ctx, c, element); a != nil {
+			answers = append(append(answers, ','), a...)
+		}
+	}
+	if answers == nil {
+		c.w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	answers[0] = '['
+	writeJSON(c.w, http.StatusOK, append(answers, ']'))
+}
+
+// answerElement answers one message of a batch, with nil if it wants no answer.
+func (s *Server) answerElement(ctx context.Context, batch *Call, element []byte) []byte {
+	c := &Call{Caller: batch.Caller, path: batch.path, Lane: Lane{Era: Legacy, Version: V20250326}}
+	var refused *ProtocolError
+	c.Request, refused = parse(element)
+	switch {
+	case refused != nil:
+	case c.Request.response || c.Request.IsNotification():
+		return nil
+	case c.Request.Method == "initialize" || c.Request.Meta.ProtocolVersion != nil || s.Methods[c.Request.Method].Stream:
+		refused = badRequest(CodeInvalidRequest, "This request cannot be part of a batch.")
+	default:
+		var answer []byte
+		if answer, refused = s.answer(ctx, nil, c); refused == nil {
+			return answer
+		}
+	}
+	answer, err := errorResponse(c.Request.ID, refused)
+	if err != nil {
+		s.Log.ErrorContext(ctx, "encode an error", "error", err)
+	}
+	return answer
+}
+
+// answer runs the call and returns its response, or the refusal if nothing was
+// sent yet. Both are nil if there is nothing to send any more.
+func (s *Server) answer(ctx context.Context, h http.Header, c *Call) ([]byte, *ProtocolError) {
+	m, err := s.methodFor(h, c)
+	var result any
+	if err == nil {
+		result, err = s.call(ctx, m, c)
+	}
+	var answer []byte
+	if err == nil {
+		answer, err = response(c, m, result)
+	}
+	if err == nil {
+		return answer, nil
+	}
+	if errors.Is(err, ErrAbrupt) || ctx.Err() == context.Canceled {
+		return nil, nil
+	}
+	refused := s.protocolError(ctx, c, err).in(c.Lane)
+	if c.stream == nil {
+		return nil, refused
+	}
+	answer, err = errorResponse(c.Request.ID, refused)
+	if err != nil {
+		s.Log.ErrorContext(ctx, "encode an error", "error", err)
+	}
+	return answer, nil
+}
+
+// methodFor finds the method of a call and checks what can be refused without it.
+func (s *Server) methodFor(h http.Header, c *Call) (Method, error) {
+	m, known := s.method(c.Request.Method)
+	if !known || m.ModernOnly && !c.Lane.Modern() || m.LegacyOnly && c.Lane.Modern() {
+		return Method{}, methodNotFound()
+	}
+	if c.Lane.Modern() && m.NameParam != "" {
+		if refused := checkName(h, c.Request, m.NameParam); refused != nil {
+			return Method{}, refused
+		}
+	}
+	if !m.AllowedInSetup && !c.Caller.Has(ScopeRead) {
+		refused := domain.Refuse(domain.InsufficientScope, "This method needs a connection that may read.")
+		refused.Scope = ScopeRead
+		return Method{}, refused
+	}
+	return m, nil
+}
+
+// call runs the handler. A panic is an internal error like any other, so that the
+// client still gets an answer it understands.
+func (s *Server) call(ctx context.Context, m Method, c *Call) (result any, err error) {
+	defer func() {
+		switch p := recover(); p {
+		case nil:
+		case http.ErrAbortHandler:
+			panic(p)
+		default:
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if !c.Lane.Modern() && !m.Stream {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), legacyTimeout)
+		defer cancel()
+	}
+	return m.Handle(ctx, c)
+}
+
+// writeError sends a refusal with the headers that belong to it.
+func (s *Server) writeError(w http.ResponseWriter, id jsontext.Value, e *ProtocolError) {
+	if e.Challenge != "" {
+		w.Header().Set("WWW-Authenticate", e.Challenge)
+	}
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfter))
+	}
+	body, err := errorResponse(id, e)
+	if err != nil {
+		s.Log.Error("encode an error", "error", err)
+	}
+	writeJSON(w, e.Status, body)
+}
+
+func writeJSON(w http.ResponseWriter, status int, body []byte) {
+	setDeadline(http.NewResponseController(w).SetWriteDeadline, time.Now().Add(writeTimeout))
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a client that has left is not worth a line in the log
+}
