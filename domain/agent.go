@@ -1,0 +1,233 @@
+package domain
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// MaxOpenRequests bounds how many requests of one agent wait for a pick at once.
+const MaxOpenRequests = 20
+
+// An Agent is one participant for ever, in the stream of its [AgentKey].
+//
+//	(none) ──registered──▶ registered ──roles_set, request_opened, request_settled──▶ registered
+//
+// The stream also carries the agent's open requests, so that their cap holds
+// exactly however many writers there are.
+type Agent struct {
+	Key     AgentKey
+	AgentID AgentID // "" until registered
+	Name    string
+	Wallet  Address
+	Roles   []Role
+	Open    []OpenRequest
+}
+
+// An OpenRequest counts against [MaxOpenRequests] until it is settled or its
+// delivery deadline comes.
+type OpenRequest struct {
+	RequestID RequestID
+	Until     time.Time
+}
+
+// A Party is an agent as a frozen document names it.
+type Party struct {
+	AgentKey AgentKey `json:"agentKey"`
+	AgentID  AgentID  `json:"agentId"`
+	Wallet   Address  `json:"wallet"`
+}
+
+// Agents is the category of agents, by agent key.
+var Agents = Category[Agent]{Name: "agent", Events: []Event[Agent]{
+	AgentRegistered{}, AgentRolesSet{}, AgentRequestOpened{}, AgentRequestSettled{},
+}}
+
+// party returns the agent as documents name it.
+func (a Agent) party() Party { return Party{a.Key, a.AgentID, a.Wallet} }
+
+// openAt returns how many requests are open at a moment.
+func (a Agent) openAt(now time.Time) int {
+	n := 0
+	for _, r := range a.Open {
+		if now.Before(r.Until) {
+			n++
+		}
+	}
+	return n
+}
+
+// registered refuses a caller that no agent stands behind.
+func (a Agent) registered() error {
+	if a.AgentID == "" {
+		return Refuse(Forbidden, "only a registered agent may do this; connect as one")
+	}
+	return nil
+}
+
+// mayStart refuses an agent to which its operator has not given the role.
+func (a Agent) mayStart(role Role) error {
+	if err := a.registered(); err != nil {
+		return err
+	}
+	if slices.Contains(a.Roles, role) {
+		return nil
+	}
+	e := Refuse(RoleRequired, "this agent has not been given the role %s; ask its operator for it", role)
+	e.Role = string(role)
+	e.Next = &Step{Tool: "request_role", Args: map[string]any{"role": string(role)}}
+	return e
+}
+
+// speaksFor refuses an agent id that is not the agent's own.
+func (a Agent) speaksFor(id AgentID) error {
+	if id != a.AgentID {
+		return Refuse(Forbidden, "give the agent id of the calling agent, or connect as the other agent").At("/agentId")
+	}
+	return nil
+}
+
+// AgentRegistered begins an agent.
+type AgentRegistered struct {
+	AgentKey AgentKey `json:"agentKey"`
+	AgentID  AgentID  `json:"agentId"`
+	Name     string   `json:"name"`
+	Wallet   Address  `json:"wallet"`
+}
+
+// EventType implements [Event].
+func (AgentRegistered) EventType() string { return "agent.registered" }
+
+// Apply implements [Event].
+func (e AgentRegistered) Apply(a Agent) Agent {
+	a.Key, a.AgentID, a.Name, a.Wallet = e.AgentKey, e.AgentID, e.Name, e.Wallet
+	return a
+}
+
+// AgentRolesSet replaces the roles of an agent.
+type AgentRolesSet struct {
+	Roles []Role `json:"roles"`
+}
+
+// EventType implements [Event].
+func (AgentRolesSet) EventType() string { return "agent.roles_set" }
+
+// Apply implements [Event].
+func (e AgentRolesSet) Apply(a Agent) Agent {
+	a.Roles = e.Roles
+	return a
+}
+
+// AgentRequestOpened counts a request against the cap of its creator.
+type AgentRequestOpened struct {
+	RequestID        RequestID `json:"requestId"`
+	OpenedAt         time.Time `json:"openedAt"`
+	DeliveryDeadline time.Time `json:"deliveryDeadline"`
+}
+
+// EventType implements [Event].
+func (AgentRequestOpened) EventType() string { return "agent.request_opened" }
+
+// Apply implements [Event]. It forgets what is over by then, so the state stays
+// as small as the cap.
+func (e AgentRequestOpened) Apply(a Agent) Agent {
+	open := slices.DeleteFunc(slices.Clone(a.Open), func(r OpenRequest) bool { return !e.OpenedAt.Before(r.Until) })
+	a.Open = append(open, OpenRequest{e.RequestID, e.DeliveryDeadline})
+	return a
+}
+
+// AgentRequestSettled stops counting a request that was picked or closed.
+type AgentRequestSettled struct {
+	RequestID RequestID `json:"requestId"`
+}
+
+// EventType implements [Event].
+func (AgentRequestSettled) EventType() string { return "agent.request_settled" }
+
+// Apply implements [Event].
+func (e AgentRequestSettled) Apply(a Agent) Agent {
+	a.Open = slices.DeleteFunc(slices.Clone(a.Open), func(r OpenRequest) bool { return r.RequestID == e.RequestID })
+	return a
+}
+
+// DevelopmentAgent returns the key of the development agent with a name.
+func DevelopmentAgent(name string) AgentKey {
+	return AgentKey(DeriveID("ag", "dev", name))
+}
+
+// RegisterAgent brings a development agent into being under the next number. Its
+// name is all that identifies it; the wallet has been made for it.
+type RegisterAgent struct {
+	Name   string // 1–80 characters
+	Wallet Address
+}
+
+// RegisterAgentAnswer tells who the new agent is.
+type RegisterAgentAnswer struct {
+	AgentKey AgentKey `json:"agentKey"`
+	AgentID  AgentID  `json:"agentId"`
+	Wallet   Address  `json:"wallet"`
+}
+
+// Reads implements [Command].
+func (c RegisterAgent) Reads(Meta) []Stream {
+	return []Stream{Agents.Stream(string(DevelopmentAgent(c.Name))), Registries.Stream(registryID)}
+}
+
+// Decide implements [Command].
+func (c RegisterAgent) Decide(states States, _ Meta) ([]Fact, RegisterAgentAnswer, error) {
+	key := DevelopmentAgent(c.Name)
+	if err := c.check(Agents.In(states, string(key))); err != nil {
+		return nil, RegisterAgentAnswer{}, err
+	}
+	id := Registries.In(states, registryID).next()
+	return []Fact{
+		Registries.Record(registryID, AgentNumbered{AgentKey: key, AgentID: id, Wallet: c.Wallet, Name: c.Name}),
+		Agents.Record(string(key), AgentRegistered{AgentKey: key, AgentID: id, Name: c.Name, Wallet: c.Wallet}),
+	}, RegisterAgentAnswer{key, id, c.Wallet}, nil
+}
+
+func (c RegisterAgent) check(a Agent) error {
+	const longest = 80 // characters
+	if err := first(checkText("/name", c.Name), checkAddress("/wallet", c.Wallet)); err != nil {
+		return err
+	}
+	if len([]rune(c.Name)) > longest || strings.TrimSpace(c.Name) != c.Name {
+		return Refuse(Invalid, "a name has 1 to %d characters and no space around it", longest).At("/name")
+	}
+	if a.AgentID != "" {
+		return RefuseAs(Conflict, "agent-exists", "there is already an agent named %s; use it or choose another name", c.Name).At("/name")
+	}
+	return nil
+}
+
+// SetRoles says what an agent may start from now on. It is the operator's to give.
+type SetRoles struct {
+	AgentKey AgentKey
+	Roles    []Role // none takes all roles away
+}
+
+// SetRolesAnswer tells what the agent may start now.
+type SetRolesAnswer struct {
+	Roles []Role `json:"roles"`
+}
+
+// Reads implements [Command].
+func (c SetRoles) Reads(Meta) []Stream { return []Stream{Agents.Stream(string(c.AgentKey))} }
+
+// Decide implements [Command]. Roles that are already so record nothing.
+func (c SetRoles) Decide(states States, m Meta) ([]Fact, SetRolesAnswer, error) {
+	agent := Agents.In(states, string(c.AgentKey))
+	roles, known := canonicalRoles(c.Roles)
+	switch {
+	case m.Actor == c.AgentKey:
+		return nil, SetRolesAnswer{}, Refuse(Forbidden, "an agent cannot give itself roles; its operator does")
+	case agent.AgentID == "":
+		return nil, SetRolesAnswer{}, Refuse(NotFound, "there is no such agent").At("/agentKey")
+	case !known:
+		return nil, SetRolesAnswer{}, Refuse(Invalid, "the roles are hire and work").At("/roles")
+	case slices.Equal(roles, agent.Roles):
+		return nil, SetRolesAnswer{roles}, nil
+	}
+	return []Fact{Agents.Record(string(c.AgentKey), AgentRolesSet{roles})}, SetRolesAnswer{roles}, nil
+}
