@@ -1,0 +1,119 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"sidequest/domain"
+)
+
+// A Principal is who a token speaks for, and what it may do at one resource.
+type Principal struct {
+	AgentKey domain.AgentKey
+	GrantID  string
+	ClientID string
+	Operator string
+	Scopes   []string // full names: those of the token that the grant still has
+	Resource string   // the audience: the exact URL of the resource
+}
+
+const (
+	maxToken = 4096            // bytes; ours have about 800
+	leeway   = 5 * time.Second // between the clocks of two processes
+)
+
+// A Verifier checks access tokens. Make one with [NewVerifier].
+type Verifier struct {
+	keys   *Keys
+	grants *Grants
+	parser *jwt.Parser
+}
+
+// NewVerifier returns a verifier of the tokens of one issuer.
+func NewVerifier(keys *Keys, issuer string, grants *Grants) *Verifier {
+	return &Verifier{keys, grants, jwt.NewParser(
+		jwt.WithValidMethods([]string{jwt.SigningMethodES256.Alg()}),
+		jwt.WithStrictDecoding(), // one token, one spelling
+		jwt.WithIssuer(issuer),
+		jwt.WithExpirationRequired(),
+		jwt.WithIssuedAt(),
+		jwt.WithLeeway(leeway),
+	)}
+}
+
+// Verify returns who presents a bearer token at a resource. Whatever is wrong
+// with the token, the refusal is unauthenticated; it is unavailable when the
+// process cannot know whether the grant is live.
+func (v *Verifier) Verify(ctx context.Context, bearer, resource string) (Principal, error) {
+	c, err := v.check(bearer, resource)
+	if err != nil {
+		return Principal{}, err
+	}
+	grant, err := v.grants.Live(ctx, c.GrantID)
+	if err != nil {
+		return Principal{}, err
+	}
+	// What the token repeats of its grant must agree with it.
+	if string(grant.AgentKey) != c.Subject || grant.ClientID != c.ClientID || grant.Resource != resource {
+		return Principal{}, refuseToken()
+	}
+	scopes := strings.Fields(c.Scope)
+	return Principal{
+		AgentKey: grant.AgentKey,
+		GrantID:  c.GrantID,
+		ClientID: grant.ClientID,
+		Operator: grant.Operator,
+		Scopes:   slices.DeleteFunc(scopes, func(s string) bool { return !slices.Contains(grant.Scopes, s) }),
+		Resource: resource,
+	}, nil
+}
+
+// check does all that needs no grant: form, signature, claims and audience.
+func (v *Verifier) check(bearer, resource string) (claims, error) {
+	if len(bearer) > maxToken {
+		return claims{}, refuseToken()
+	}
+	var c claims
+	_, err := v.parser.ParseWithClaims(bearer, &c, v.key)
+	switch {
+	case errors.Is(err, jwt.ErrTokenExpired):
+		return claims{}, domain.Refuse(domain.Unauthenticated, "the access token has expired; get a new one")
+	case err != nil:
+		return claims{}, refuseToken()
+	case c.IssuedAt == nil || c.Audience == "" || c.Audience != resource:
+		return claims{}, refuseToken()
+	}
+	return c, nil
+}
+
+// key finds the key of a token by its kid, in our own list and nowhere else. A
+// header that asks for anything more is refused before any signature is checked:
+// tokens of ours have none, and obeying one is how forgeries get in.
+func (v *Verifier) key(token *jwt.Token) (any, error) {
+	for _, name := range []string{"crit", "jwk", "jku", "x5u", "x5c"} {
+		if _, there := token.Header[name]; there {
+			return nil, fmt.Errorf("header %s is not allowed", name)
+		}
+	}
+	if token.Header["typ"] != tokenType {
+		return nil, errors.New("this is not an access token")
+	}
+	kid, _ := token.Header["kid"].(string)
+	key, listed := v.keys.verified[kid]
+	if !listed {
+		return nil, errors.New("unknown key")
+	}
+	return key, nil
+}
+
+// refuseToken is the one answer to a token that is not good: it does not help to
+// find out why.
+func refuseToken() *domain.Error {
+	return domain.Refuse(domain.Unauthenticated, "the access token is not valid at this resource; connect again to get one that is")
+}
