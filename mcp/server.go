@@ -235,7 +235,10 @@ func (s *Server) answer(ctx context.Context, h http.Header, c *Call) ([]byte, *P
 	if err == nil {
 		return answer, nil
 	}
-	if errors.Is(err, ErrAbrupt) || ctx.Err() == context.Canceled {
+	if c.stream != nil && (c.stream.broken || errors.Is(err, ErrAbrupt)) {
+		return nil, nil
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil, nil
 	}
 	refused := s.protocolError(ctx, c, err).in(c.Lane)

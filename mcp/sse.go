@@ -17,8 +17,9 @@ const (
 	flushSize = 64 << 10
 )
 
-// ErrAbrupt ends a stream without its final result, as the client would see it
-// if the network had failed. A client that resumes from its cursor loses nothing.
+// ErrAbrupt ends an open stream without its final result, as the client would see
+// it if the network had failed. A client that resumes from its cursor loses
+// nothing.
 var ErrAbrupt = errors.New("end the stream without a result")
 
 // An SSE is the answer to one request as a stream of JSON-RPC messages, one in
@@ -27,10 +28,11 @@ var ErrAbrupt = errors.New("end the stream without a result")
 //
 // A failed write means that the client is gone; the handler returns the error.
 type SSE struct {
-	w  http.ResponseWriter
-	rc *http.ResponseController
-	id jsontext.Value // of the request, which is the subscription's id
-	b  []byte
+	w      http.ResponseWriter
+	rc     *http.ResponseController
+	id     jsontext.Value // of the request, which is the subscription's id
+	b      []byte         // frames that wait
+	broken bool           // a write failed
 }
 
 // openSSE sends the headers at once: a client learns that it is heard before the
@@ -102,12 +104,14 @@ func (s *SSE) sendIfLarge() error {
 func (s *SSE) send() error {
 	setDeadline(s.rc.SetWriteDeadline, time.Now().Add(flushTimeout))
 	defer setDeadline(s.rc.SetWriteDeadline, time.Time{})
-	if _, err := s.w.Write(s.b); err != nil {
-		return fmt.Errorf("write frames: %w", err)
+	_, err := s.w.Write(s.b)
+	if err == nil {
+		err = s.rc.Flush()
 	}
 	s.b = s.b[:0]
-	if err := s.rc.Flush(); err != nil {
-		return fmt.Errorf("flush frames: %w", err)
+	if err != nil {
+		s.broken = true
+		return fmt.Errorf("send frames: %w", err)
 	}
 	return nil
 }

@@ -1,0 +1,228 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"sidequest/domain"
+)
+
+// newServer returns a server with the tests' methods. Who calls follows from the
+// token: "agent" may do everything, "reader" reads, "setup" has no agent yet.
+func newServer(tb testing.TB) *Server {
+	tb.Helper()
+	return &Server{
+		Methods:      testMethods(),
+		Authenticate: authenticateByName,
+		BaseURL:      "https://sidequest.example",
+		Log:          slog.New(slog.DiscardHandler),
+	}
+}
+
+func authenticateByName(r *http.Request) (Caller, error) {
+	scopes := map[string][]string{
+		"Bearer agent":  {ScopeRead, ScopeHire, ScopeWork},
+		"Bearer reader": {ScopeRead},
+		"Bearer setup":  {ScopeSetup},
+	}
+	switch token := r.Header.Get("Authorization"); {
+	case scopes[token] != nil:
+		return Caller{AgentKey: "ag_test", Scopes: scopes[token], Board: "main"}, nil
+	case token == "Bearer hasty":
+		e := domain.Refuse(domain.RateLimited, "Too many requests.")
+		e.After = 7
+		return Caller{}, e
+	case token == "Bearer unlucky":
+		return Caller{}, errors.New("the database said something private")
+	}
+	return Caller{}, domain.Refuse(domain.Unauthenticated, "The token \"is\" not valid.")
+}
+
+// testMethods stand in for the tool table and the feed.
+func testMethods() map[string]Method {
+	return map[string]Method{
+		"tools/list":     {Handle: listNothing, AllowedInSetup: true, Cacheable: true},
+		"tools/call":     {Handle: callTool, AllowedInSetup: true, NameParam: "name"},
+		"resources/read": {Handle: readResource, NameParam: "uri", Cacheable: true},
+		"events/list":    {Handle: listNothing, AllowedInSetup: true},
+		"events/poll":    {Handle: listNothing},
+		"events/stream":  {Handle: streamThree, Stream: true},
+	}
+}
+
+func listNothing(context.Context, *Call) (any, error) {
+	return map[string]any{"items": []string{}, "resultType": "complete"}, nil
+}
+
+// callTool does what the name of the tool says.
+func callTool(_ context.Context, c *Call) (any, error) {
+	var p struct {
+		Name string `json:"name"`
+	}
+	if err := c.Request.Decode(&p); err != nil {
+		return nil, err
+	}
+	switch p.Name {
+	case "ask":
+		return map[string]any{"resultType": "input_required", "requestState": "s"}, nil
+	case "annotate":
+		return map[string]any{"_meta": map[string]any{"example/at": 1}, "ttlMs": 5, "cacheScope": "public"}, nil
+	case "hire":
+		e := domain.Refuse(domain.InsufficientScope, "Hiring needs the scope for it.")
+		e.Scope = ScopeHire
+		return nil, e
+	case "break":
+		return nil, errors.New("the database said something private")
+	case "panic":
+		panic("something private")
+	case "conflict":
+		return nil, domain.RefuseAs(domain.Invalid, "deadline-order", "Deadlines are in the wrong order.").At("/deadline")
+	case "capable":
+		return map[string]any{"url": c.Lane.Declares("elicitation", "url")}, nil
+	}
+	return map[string]any{"content": []any{map[string]any{"type": "text", "text": p.Name}}}, nil
+}
+
+func readResource(context.Context, *Call) (any, error) {
+	return nil, &ProtocolError{Code: CodeResourceNotFound, Message: "No such resource."}
+}
+
+func streamThree(_ context.Context, c *Call) (any, error) {
+	var p struct {
+		Name string `json:"name"`
+	}
+	if err := c.Request.Decode(&p); err != nil {
+		return nil, err
+	}
+	if p.Name == "" {
+		return nil, InvalidParams("params.name is required.")
+	}
+	s, err := c.OpenStream()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range []string{"active", "event", "heartbeat"} {
+		if err := s.Notify("notifications/events/"+n, map[string]any{"cursor": n}); err != nil {
+			return nil, err
+		}
+	}
+	if err := errors.Join(s.Notify("notifications/empty", nil), s.KeepAlive(), s.Flush()); err != nil {
+		return nil, err
+	}
+	switch p.Name {
+	case "abrupt":
+		return nil, ErrAbrupt
+	case "break":
+		return nil, errors.New("the database said something private")
+	}
+	return nil, nil
+}
+
+func TestInstructionsFitWhereClientsCutThem(t *testing.T) {
+	t.Parallel()
+	if n := len([]rune(Instructions)); n > 2048 {
+		t.Errorf("the instructions have %d characters, clients cut at 2048", n)
+	}
+}
+
+func TestABodyThatIsTooLargeIsRefusedWithAndWithoutItsLength(t *testing.T) {
+	t.Parallel()
+	url := serve(t, newServer(t))
+	for _, body := range []io.Reader{
+		strings.NewReader(strings.Repeat(" ", MaxBody+1)),
+		io.MultiReader(strings.NewReader(strings.Repeat(" ", MaxBody)), strings.NewReader(" ")),
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer agent")
+		req.Header.Set("Content-Type", "application/json")
+		res, answer := do(t, req)
+		if res.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(answer, `"jsonrpc":"2.0"`) {
+			t.Errorf("got %d %s, want 413 with a JSON-RPC body", res.StatusCode, answer)
+		}
+	}
+}
+
+func TestADevelopmentServerAnswersOnlyWhatIsMeantForThisMachine(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.BaseURL = "http://127.0.0.1:8080"
+	url := serve(t, s)
+	for _, c := range []struct {
+		host, origin string
+		want         int
+	}{
+		{"127.0.0.1:8080", "", 202},
+		{"localhost:8080", "", 202},
+		{"[::1]:8080", "", 202},
+		{"sidequest.example", "", 403},
+		{"127.0.0.1.evil.example", "", 403},
+		{"localhost", "http://localhost:6274", 202},
+		{"localhost", "http://127.0.0.1", 202},
+		{"localhost", "https://inspector.example", 202},
+		{"localhost", "http://evil.example", 403},
+		{"localhost", "null", 403},
+		{"localhost", "http://localhost@evil.example", 403},
+		{"localhost", "http://localhost/", 403},
+	} {
+		req := newRequest(t, url, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		req.Host = c.host
+		if c.origin != "" {
+			req.Header.Set("Origin", c.origin)
+		}
+		if res, _ := do(t, req); res.StatusCode != c.want {
+			t.Errorf("host %q, origin %q: got %d, want %d", c.host, c.origin, res.StatusCode, c.want)
+		}
+	}
+}
+
+func TestTheTextOfAnInternalErrorStaysInTheLogUnderItsID(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	s := newServer(t)
+	s.Log = slog.New(slog.NewTextHandler(&log, nil))
+	for _, tool := range []string{"break", "panic"} {
+		log.Reset()
+		_, body := record(t, s, modern("tools/call", tool, `"name":"`+tool+`"`))
+		id := stringAt(t, body, "error", "data", "errorId")
+		if len(id) != 12 || strings.Contains(body, "private") {
+			t.Errorf("the answer shows %s", body)
+		}
+		if !strings.Contains(log.String(), id) || !strings.Contains(log.String(), "private") {
+			t.Errorf("the log of %s does not explain %s:\n%s", tool, id, log.String())
+		}
+	}
+}
+
+func TestEveryCombinationOfScopesReadsAsDecided(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		held string
+		may  string
+	}{
+		{"", ""},
+		{ScopeSetup, ScopeSetup},
+		{ScopeRead, ScopeRead},
+		{ScopeHire, ScopeRead + " " + ScopeHire},
+		{ScopeWork, ScopeRead + " " + ScopeWork},
+		{ScopeHire + " " + ScopeWork, ScopeRead + " " + ScopeWork + " " + ScopeHire},
+	} {
+		caller := Caller{Scopes: strings.Fields(c.held)}
+		var may []string
+		for _, scope := range []string{ScopeSetup, ScopeRead, ScopeWork, ScopeHire} {
+			if caller.Has(scope) {
+				may = append(may, scope)
+			}
+		}
+		if got := strings.Join(may, " "); got != c.may {
+			t.Errorf("%q may %q, want %q", c.held, got, c.may)
+		}
+	}
+}
