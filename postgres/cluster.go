@@ -97,7 +97,7 @@ func (c *Cluster) Stop(ctx context.Context) error {
 	defer unlock()
 
 	if c.inUse != nil {
-		_ = c.inUse.Close() // which gives up our share
+		unflock(c.inUse)
 		c.inUse = nil
 	}
 	last, err := flock(c.usersFile(), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -108,13 +108,15 @@ func (c *Cluster) Stop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer last.Close()
+	defer unflock(last)
 	return c.stopServer(ctx)
 }
 
 func (c *Cluster) stopServer(ctx context.Context) error {
-	if err := c.prepare(ctx); err != nil {
-		return err
+	if c.programs == "" {
+		if err := c.prepare(ctx); err != nil {
+			return err
+		}
 	}
 	if c.postmaster(ctx) == 0 {
 		return nil
@@ -174,18 +176,7 @@ func (c *Cluster) ensureServer(ctx context.Context) error {
 		c.log().Info("postgres is running already", "folder", c.home, "pid", pid)
 		return c.awaitServer(ctx, pid)
 	}
-	if err := c.configure(); err != nil {
-		return err
-	}
-	if err := makeFolder(c.sockets, c.runAs); err != nil {
-		return err
-	}
-	before := c.logSize()
-	if err := c.run(ctx, "pg_ctl", "start", "-D", dataFolder, "-l", logFile, "-w", "-t", "120"); err != nil {
-		return fmt.Errorf("start postgres: %w; its log %s says: %s", err, filepath.Join(c.home, logFile), c.logSince(before))
-	}
-	c.log().Info("postgres started", "folder", c.home)
-	return c.ping(ctx)
+	return c.startServer(ctx)
 }
 
 // awaitServer waits until a server that is starting, recovering or stopping has

@@ -23,7 +23,7 @@ func (c *Cluster) lock(ctx context.Context) (unlock func(), err error) {
 	for {
 		f, err := flock(filepath.Join(c.Dir, "postgres.lock"), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
-			return func() { _ = f.Close() }, nil
+			return func() { unflock(f) }, nil
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, err
@@ -39,7 +39,7 @@ func (c *Cluster) lock(ctx context.Context) (unlock func(), err error) {
 // usersFile is the file of which every process that uses the cluster holds a share.
 func (c *Cluster) usersFile() string { return filepath.Join(c.Dir, "postgres.users") }
 
-// flock opens and locks a file. Closing it, or the death of the process, unlocks it.
+// flock opens and locks a file, until unflock or the death of the process.
 func flock(path string, how int) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -52,6 +52,13 @@ func flock(path string, how int) (*os.File, error) {
 	return f, nil
 }
 
+// unflock unlocks and closes. Closing alone would not do while a child that is
+// just being made has a copy of the file.
+func unflock(f *os.File) {
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
+	_ = f.Close()
+}
+
 // InUse says whether a process that lives has started the cluster and not
 // stopped it, or might have: a folder that cannot be looked at counts as used.
 func (c *Cluster) InUse() bool {
@@ -59,6 +66,6 @@ func (c *Cluster) InUse() bool {
 	if err != nil {
 		return true
 	}
-	_ = f.Close()
+	unflock(f)
 	return false
 }

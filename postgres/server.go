@@ -105,6 +105,49 @@ func (c *Cluster) run(ctx context.Context, program string, args ...string) error
 	return nil
 }
 
+// stillHeld is what a server says that starts while the children of a killed one
+// have not noticed its death yet.
+const stillHeld = "pre-existing shared memory block"
+
+// startServer starts a server, once the remains of a killed one are gone.
+func (c *Cluster) startServer(ctx context.Context) error {
+	if err := c.configure(); err != nil {
+		return err
+	}
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(30 * time.Second); ; {
+		said, err := c.tryStart(ctx)
+		if err == nil {
+			c.log().Info("postgres started", "folder", c.home)
+			return c.ping(ctx)
+		}
+		if !strings.Contains(said, stillHeld) || time.Now().After(end) {
+			return fmt.Errorf("start postgres: %w; its log %s says: %s", err, filepath.Join(c.home, logFile), said)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("start postgres: %w", err)
+		}
+	}
+}
+
+// tryStart returns what the server logged meanwhile. It clears the socket's
+// folder first: nobody listens there, but a note of a dead server whose process
+// id is taken would stop the new one.
+func (c *Cluster) tryStart(ctx context.Context) (said string, err error) {
+	if err := os.RemoveAll(c.sockets); err != nil {
+		return "", fmt.Errorf("clear socket folder: %w", err)
+	}
+	if err := makeFolder(c.sockets, c.runAs); err != nil {
+		return "", err
+	}
+	before := c.logSize()
+	err = c.run(ctx, "pg_ctl", "start", "-D", dataFolder, "-l", logFile, "-w", "-t", "120")
+	return c.logSince(before), err
+}
+
 // configure writes the server's settings, all of them: what is not here has
 // PostgreSQL's own default.
 func (c *Cluster) configure() error {

@@ -1,0 +1,7 @@
+package migrations
+
+// What the tests outside the package need to see.
+var (
+	Files  = files
+	UpWith = up
+)
