@@ -1,0 +1,77 @@
+package projections
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"sidequest/eventstore"
+)
+
+// Find returns the view with a name.
+func Find(name string) (*Projection, error) {
+	var names []string
+	for _, p := range All() {
+		if p.Name == name {
+			return p, nil
+		}
+		names = append(names, p.Name)
+	}
+	return nil, fmt.Errorf("there is no view %q; the views are %v", name, names)
+}
+
+// Rebuild folds the log anew into tables beside the live ones, while writes and
+// reads go on, and then puts them in the place of the live ones in one step.
+// progress hears how far it is.
+func (p *Projection) Rebuild(ctx context.Context, s *eventstore.Store, progress func(pos, head int64)) error {
+	next := *p
+	next.Name += "_next"
+	err := pgx.BeginFunc(ctx, s.Pool, func(tx pgx.Tx) error {
+		if err := lock(ctx, tx, p); err != nil {
+			return err
+		}
+		return p.create(ctx, tx, next.Schema(), next.Checkpoint())
+	})
+	if err != nil {
+		return fmt.Errorf("rebuild %s: make the new tables: %w", p.Name, err)
+	}
+	if err := s.CatchUp(ctx, next.Consumer(), progress); err != nil {
+		return fmt.Errorf("rebuild %s: %w", p.Name, err)
+	}
+	if err := p.exchange(ctx, s, &next); err != nil {
+		return fmt.Errorf("rebuild %s: exchange the tables: %w", p.Name, err)
+	}
+	s.Wake.Ring(eventstore.TopicView(p.Checkpoint()))
+	return nil
+}
+
+// exchange holds the live view still, applies the little that is missing, and
+// gives the new tables its name. Readers in the middle of a query finish on the
+// old tables.
+func (p *Projection) exchange(ctx context.Context, s *eventstore.Store, next *Projection) error {
+	old := p.Schema() + "_old"
+	err := pgx.BeginFunc(ctx, s.Pool, func(tx pgx.Tx) error {
+		if err := lock(ctx, tx, p); err != nil {
+			return err
+		}
+		if err := s.CatchUpIn(ctx, tx, next.Consumer(), p.Checkpoint()); err != nil {
+			return err
+		}
+		for _, sql := range []string{
+			`DROP SCHEMA IF EXISTS ` + old + ` CASCADE`, // left by a rebuild that died here
+			fmt.Sprintf(`ALTER SCHEMA %s RENAME TO %s`, p.Schema(), old),
+			fmt.Sprintf(`ALTER SCHEMA %s RENAME TO %s`, next.Schema(), p.Schema()),
+		} {
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return err
+			}
+		}
+		return s.Succeed(ctx, tx, next.Checkpoint(), p.Checkpoint())
+	})
+	if err != nil {
+		return err
+	}
+	_, err = s.Pool.Exec(ctx, `DROP SCHEMA `+old+` CASCADE`)
+	return err
+}
