@@ -83,7 +83,9 @@ func (c *Cluster) Start(ctx context.Context) error {
 	if err := c.bootstrap(ctx); err != nil {
 		return err
 	}
-	c.inUse, err = flock(c.usersFile(), syscall.LOCK_SH)
+	if c.inUse == nil { // else started before, and the server died since
+		c.inUse, err = flock(c.usersFile(), syscall.LOCK_SH)
+	}
 	return err
 }
 
