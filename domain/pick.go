@@ -63,7 +63,7 @@ func (c PickQuote) Decide(states States, m Meta) ([]Fact, PickQuoteAnswer, error
 	}
 	task := c.RequestID.task()
 	return []Fact{
-		Requests.Record(string(c.RequestID), RequestPicked{quote.ID, task, quote.Bidder, r.lose(quote.ID)}),
+		Requests.Record(string(c.RequestID), RequestPicked{quote.ID, task, r.Terms.Creator.AgentKey, quote.Bidder, r.lose(quote.ID)}),
 		Agents.Record(string(m.Actor), AgentRequestSettled{c.RequestID}),
 		Hires.Record(string(task), freezeOffer(r, quote, budget, m)),
 	}, PickQuoteAnswer{task, Selection{HireAwaitingPublish}}, nil

@@ -70,6 +70,7 @@ func (c SubmitQuote) freeze(r Request, bidder Party, board Board, m Meta) (Quote
 	}
 	return QuoteSubmitted{
 		QuoteID:       c.RequestID.newQuote(m),
+		Creator:       r.Terms.Creator.AgentKey,
 		Bidder:        bidder,
 		Token:         token.Address,
 		Amount:        c.Amount,

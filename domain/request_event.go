@@ -29,13 +29,14 @@ func (QuoteInvited) Apply(r Request) Request { return r }
 
 // QuoteSubmitted adds a quote, in the place of an earlier one if it replaces it.
 type QuoteSubmitted struct {
-	QuoteID       QuoteID `json:"quoteId"`
-	Bidder        Party   `json:"bidder"`
-	Token         Address `json:"token"`
-	Amount        Amount  `json:"amount"`
-	Note          string  `json:"note,omitempty"`
-	ExpectedCosts *Costs  `json:"expectedCosts,omitempty"`
-	Replaces      QuoteID `json:"replaces,omitempty"`
+	QuoteID       QuoteID  `json:"quoteId"`
+	Creator       AgentKey `json:"creator"` // of the request, who hears of it
+	Bidder        Party    `json:"bidder"`
+	Token         Address  `json:"token"`
+	Amount        Amount   `json:"amount"`
+	Note          string   `json:"note,omitempty"`
+	ExpectedCosts *Costs   `json:"expectedCosts,omitempty"`
+	Replaces      QuoteID  `json:"replaces,omitempty"`
 }
 
 // EventType implements [Event].
@@ -75,10 +76,11 @@ type Loser struct {
 
 // RequestPicked ends a request with a hire.
 type RequestPicked struct {
-	QuoteID QuoteID `json:"quoteId"`
-	TaskID  TaskID  `json:"taskId"`
-	Bidder  Party   `json:"bidder"`
-	Losers  []Loser `json:"losers"`
+	QuoteID QuoteID  `json:"quoteId"`
+	TaskID  TaskID   `json:"taskId"`
+	Creator AgentKey `json:"creator"` // of the request
+	Bidder  Party    `json:"bidder"`
+	Losers  []Loser  `json:"losers"`
 }
 
 // EventType implements [Event].
