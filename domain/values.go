@@ -55,15 +55,18 @@ func (a Amount) Base(decimals int) (*big.Int, error) {
 	return base, nil
 }
 
-// Cmp compares two well-formed amounts of one token exactly: -1, 0 or +1.
+// Cmp compares two amounts of one token exactly: -1, 0 or +1. What is no amount
+// counts as zero.
 func (a Amount) Cmp(b Amount) int {
 	return a.rat().Cmp(b.rat())
 }
 
+// rat reads only what has the shape of an amount: big.Rat also takes exponents,
+// and would spend all memory on a large one.
 func (a Amount) rat() *big.Rat {
-	r, ok := new(big.Rat).SetString(string(a))
-	if !ok {
-		return new(big.Rat)
+	r := new(big.Rat)
+	if amountShape.MatchString(string(a)) {
+		r.SetString(string(a))
 	}
 	return r
 }

@@ -52,7 +52,7 @@ func (w When) Resolve(now time.Time) (time.Time, error) {
 		return time.Time{}, err
 	}
 	if year := at.Year(); year < 1970 || year > 9999 {
-		return time.Time{}, errors.New("give a time before the year 10000")
+		return time.Time{}, errors.New("give a time in the years 1970 to 9999")
 	}
 	return at.UTC().Truncate(time.Second), nil
 }

@@ -1,0 +1,204 @@
+package domain_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sidequest/domain"
+)
+
+// samples has one event of every type, with every field set.
+func samples() []domain.Fact {
+	second := noon.Truncate(time.Second)
+	until := second.Add(24 * hour)
+	terms, offer := sampleTerms(), sampleOffer()
+	losers := []domain.Loser{{AgentKey: cat.AgentKey, QuoteID: quoteID(cat)}}
+	request := func(e domain.Event[domain.Request]) domain.Fact { return end(e) }
+	agent := func(e domain.Event[domain.Agent]) domain.Fact { return domain.Agents.Record(string(ann.AgentKey), e) }
+	return []domain.Fact{
+		agent(domain.AgentRegistered{AgentKey: ann.AgentKey, AgentID: "1", Name: "ann", Wallet: ann.Wallet}),
+		agent(domain.AgentRolesSet{Roles: domain.Roles()}),
+		agent(domain.AgentRequestOpened{RequestID: requestID, OpenedAt: second, DeliveryDeadline: until}),
+		agent(domain.AgentRequestSettled{RequestID: requestID}),
+		domain.Registries.Record("agents", domain.AgentNumbered{AgentKey: ann.AgentKey, AgentID: "1", Wallet: ann.Wallet, Name: "ann"}),
+		granted(allow(func(c *domain.OpenGrant) { c.ExpiresAt = &until })),
+		domain.Grants.Record(grantID, domain.GrantRevoked{Reason: "lost laptop"}),
+		domain.Boards.Record("main", domain.BoardConfigured{Board: sampleBoard()}),
+		request(domain.RequestOpened{Terms: terms, RequestHash: keccak(terms)}),
+		request(domain.QuoteInvited{Invite: bob}),
+		request(domain.QuoteSubmitted{
+			QuoteID: quoteID(bob), Creator: ann.AgentKey, Bidder: bob, Token: usd.Address, Amount: "20", Note: "By Friday.",
+			ExpectedCosts: offer.ExpectedCosts, Replaces: bobs,
+		}),
+		request(domain.QuoteWithdrawn{QuoteID: quoteID(bob), Bidder: bob.AgentKey}),
+		request(domain.RequestPicked{QuoteID: quoteID(bob), TaskID: taskID, Creator: ann.AgentKey, Bidder: bob, Losers: losers}),
+		request(domain.RequestClosed{Losers: losers}),
+		request(domain.RequestExpired{Losers: losers}),
+		domain.Hires.Record(string(taskID), domain.HireFrozen{Offer: offer, TermsHash: keccak(offer)}),
+	}
+}
+
+func sampleTerms() domain.Terms {
+	return wished(func(t *domain.Terms) {
+		t.Tags, t.RequiredChecks = []domain.Tag{"writing"}, []string{"Spelling"}
+		t.Budget, t.Invite = &domain.Budget{Token: usd.Address, Max: "25"}, &bob
+		t.Deliverable.Target = "docs"
+	})
+}
+
+func sampleOffer() domain.Offer {
+	terms := sampleTerms()
+	return domain.Offer{
+		TaskID:        taskID,
+		RequestHash:   keccak(terms),
+		Terms:         terms,
+		QuoteID:       quoteID(bob),
+		Worker:        bob,
+		Token:         usd,
+		Reward:        "20",
+		ExpectedCosts: &domain.Costs{Token: eth.Address, Amount: "0.001", Note: "gas"},
+		ExecutionBudget: &domain.FrozenBudget{
+			Kind: "call", Token: eth, Target: dan.Wallet, Function: "mint(address)", Cap: "0.1", ExpiresAt: terms.DeliveryDeadline,
+		},
+		FrozenAt: terms.CreatedAt,
+	}
+}
+
+func sampleBoard() domain.Board {
+	minute := domain.WindowRange{MinSeconds: 1, MaxSeconds: 60}
+	b := square
+	b.DefaultApprover = dan.Wallet
+	b.Windows = &domain.WindowBounds{Review: minute, Dispute: minute, Arbitration: minute}
+	return b
+}
+
+// TestRecordedEventsDecodeForEver compares every event type with the file that
+// was written when the type was. A new type gets its file by UPDATE=1; a file
+// that exists is never to change, since the log is full of such events.
+func TestRecordedEventsDecodeForEver(t *testing.T) {
+	t.Parallel()
+
+	for _, f := range samples() {
+		t.Run(f.Event.EventType(), func(t *testing.T) {
+			t.Parallel()
+
+			golden := filepath.Join("testdata", "events", f.Event.EventType()+".json")
+			if os.Getenv("UPDATE") != "" {
+				write(t, golden, f.Event)
+			}
+			data, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatalf("a new event type? UPDATE=1 writes its golden: %v", err)
+			}
+			event, err := category(t, f.Stream).Decode(f.Event.EventType(), data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(f.Event, event); diff != "" {
+				t.Errorf("decoded (-sample +golden):\n%s", diff)
+			}
+			if again := indented(t, event); !bytes.Equal(data, again) {
+				t.Errorf("encoded again (-golden +now):\n%s", cmp.Diff(string(data), string(again)))
+			}
+		})
+	}
+}
+
+func TestEveryEventTypeHasOneNameAndASampleWithEveryFieldSet(t *testing.T) {
+	t.Parallel()
+
+	shape := regexp.MustCompile(`^[a-z]+\.[a-z_]+$`)
+	owner := map[string]string{}
+	for _, c := range domain.Categories {
+		for _, e := range c.EventTypes() {
+			if other, taken := owner[e.EventType()]; taken {
+				t.Errorf("%s belongs to both %s and %s", e.EventType(), other, c.CategoryName())
+			}
+			if !shape.MatchString(e.EventType()) {
+				t.Errorf("%q is no <noun>.<past participle>", e.EventType())
+			}
+			owner[e.EventType()] = c.CategoryName()
+		}
+	}
+	for _, f := range samples() {
+		if owner[f.Event.EventType()] != f.Stream.Category() {
+			t.Errorf("the sample of %s is not in its category", f.Event.EventType())
+		}
+		if field := unset(reflect.ValueOf(f.Event)); field != "" {
+			t.Errorf("the sample of %s leaves %s unset", f.Event.EventType(), field)
+		}
+		delete(owner, f.Event.EventType())
+	}
+	for name := range owner {
+		t.Errorf("%s has no sample", name)
+	}
+}
+
+// unset returns a field that is zero, at any depth, or "".
+func unset(v reflect.Value) string {
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct || v.Type() == reflect.TypeFor[time.Time]() {
+		return ""
+	}
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Name
+		if v.Field(i).IsZero() {
+			return name
+		}
+		if inner := unset(v.Field(i)); inner != "" {
+			return name + "." + inner
+		}
+	}
+	return ""
+}
+
+func TestAnUnknownOrBrokenEventDoesNotDecode(t *testing.T) {
+	t.Parallel()
+
+	if _, err := domain.Agents.Decode("agent.abducted", []byte(`{}`)); err == nil {
+		t.Error("an unknown type was decoded")
+	}
+	if _, err := domain.Agents.Decode("agent.registered", []byte(`{`)); err == nil {
+		t.Error("broken JSON was decoded")
+	}
+}
+
+func category(t *testing.T, s domain.Stream) domain.AnyCategory {
+	t.Helper()
+	for _, c := range domain.Categories {
+		if c.CategoryName() == s.Category() {
+			return c
+		}
+	}
+	t.Fatalf("no category of %s", s)
+	return nil
+}
+
+func indented(t *testing.T, v any) []byte {
+	t.Helper()
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(data, '\n')
+}
+
+func write(t *testing.T, path string, e domain.Typed) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, indented(t, e), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
