@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -87,3 +88,6 @@ func stringAt(tb testing.TB, body string, path ...string) string {
 	s, _ := v.(string)
 	return s
 }
+
+// loggerTo returns a logger that writes lines of text.
+func loggerTo(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }

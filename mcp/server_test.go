@@ -187,7 +187,7 @@ func TestTheTextOfAnInternalErrorStaysInTheLogUnderItsID(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	s := newServer(t)
-	s.Log = slog.New(slog.NewTextHandler(&log, nil))
+	s.Log = loggerTo(&log)
 	for _, tool := range []string{"break", "panic"} {
 		log.Reset()
 		_, body := record(t, s, modern("tools/call", tool, `"name":"`+tool+`"`))
