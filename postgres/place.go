@@ -90,11 +90,11 @@ func (c *Cluster) own(home string) (string, error) {
 	if err := makeFolder(home, c.runAs); err != nil {
 		return "", err
 	}
-	real, err := filepath.EvalSymlinks(home)
+	resolved, err := filepath.EvalSymlinks(home)
 	if err != nil {
 		return "", fmt.Errorf("resolve cluster folder: %w", err)
 	}
-	return real, nil
+	return resolved, nil
 }
 
 // letThrough opens the data folder itself for passing (not for reading), and
@@ -116,7 +116,7 @@ func (c *Cluster) letThrough(ctx context.Context) bool {
 // elsewhere makes a new folder that every user can pass. It is never one used
 // before: a data folder that was deleted and made anew begins with nothing.
 func elsewhere() (string, error) {
-	if err := os.MkdirAll(sharedHome, 0o755); err != nil {
+	if err := os.MkdirAll(sharedHome, 0o755); err != nil { //nolint:gosec // users pass through it to folders of their own
 		return "", fmt.Errorf("make shared folder: %w", err)
 	}
 	home, err := os.MkdirTemp(sharedHome, "postgres-")
@@ -160,7 +160,7 @@ func makeFolder(path string, runAs *syscall.Credential) error {
 			return fmt.Errorf("give folder to user %s: %w", serverUserName, err)
 		}
 	}
-	if err := os.Chmod(path, 0o700); err != nil {
+	if err := os.Chmod(path, 0o700); err != nil { //nolint:gosec // a folder that cannot be entered is of no use
 		return fmt.Errorf("close folder to others: %w", err)
 	}
 	return nil

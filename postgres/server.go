@@ -59,8 +59,8 @@ func findPrograms(ctx context.Context, wanted string) (string, error) {
 func programFolders() []string {
 	var dirs []string
 	if p, err := exec.LookPath("pg_ctl"); err == nil {
-		if real, err := filepath.EvalSymlinks(p); err == nil {
-			dirs = append(dirs, filepath.Dir(real))
+		if program, err := filepath.EvalSymlinks(p); err == nil {
+			dirs = append(dirs, filepath.Dir(program))
 		}
 	}
 	for _, pattern := range placesOfPrograms {

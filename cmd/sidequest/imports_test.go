@@ -26,8 +26,8 @@ var mayImport = map[string][]string{
 
 // A listed package is what go list tells about one.
 type listed struct {
-	ImportPath string
-	Imports    []string // of its code without tests
+	ImportPath string   `json:"ImportPath"`
+	Imports    []string `json:"Imports"` // of its code without tests
 }
 
 func TestImportsPointOneWay(t *testing.T) {

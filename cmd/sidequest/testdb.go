@@ -29,7 +29,7 @@ func testdb(ctx context.Context, args []string, stdout, stderr io.Writer) (err e
 		args = args[1:]
 	}
 	if len(args) == 0 {
-		return errors.New("testdb needs a command: sidequest testdb -- go test ./...")
+		return errors.New("testdb needs a command, such as: sidequest testdb -- go test ./eventstore")
 	}
 	sweepTestFolders(ctx)
 
