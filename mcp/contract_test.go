@@ -41,7 +41,7 @@ func TestModernAnswersSatisfyThePublishedSchema(t *testing.T) {
 		{modern("resources/read", "x", `"uri":"x"`), "InvalidParamsError", "error"},
 		{modern("tools/call", "break", `"name":"break"`), "InternalError", "error"},
 	} {
-		_, body := record(t, newServer(t), c.request)
+		body := record(t, newServer(t), c.request)
 		value := unmarshal(t, body)
 		if object, ok := value.(map[string]any); ok && c.member != "" {
 			value = object[c.member]
@@ -59,7 +59,7 @@ func from(version string) *http.Request {
 		metaProtocolVersion, version, metaClientCapabilities)
 	req := modern("tools/list", "", "")
 	req.Body = io.NopCloser(strings.NewReader(body))
-	req.Header.Set("MCP-Protocol-Version", version)
+	req.Header.Set("Mcp-Protocol-Version", version)
 	return req
 }
 

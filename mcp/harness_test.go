@@ -36,7 +36,7 @@ func modern(method, name, params string) *http.Request {
 	req := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
 	req.Header.Set("Authorization", "Bearer agent")
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("MCP-Protocol-Version", V20260728)
+	req.Header.Set("Mcp-Protocol-Version", V20260728)
 	req.Header.Set("Mcp-Method", method)
 	if name != "" {
 		req.Header.Set("Mcp-Name", name)
@@ -52,26 +52,26 @@ func comma(members string) string {
 }
 
 // do sends a request over the network.
-func do(tb testing.TB, req *http.Request) (*http.Response, string) {
+func do(tb testing.TB, req *http.Request) (status int, body string) {
 	tb.Helper()
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
+	b, err := io.ReadAll(res.Body)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return res, string(body)
+	return res.StatusCode, string(b)
 }
 
 // record answers a request without a network.
-func record(tb testing.TB, s *Server, req *http.Request) (*http.Response, string) {
+func record(tb testing.TB, s *Server, req *http.Request) string {
 	tb.Helper()
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, req)
-	return w.Result(), w.Body.String()
+	return w.Body.String()
 }
 
 // stringAt returns the string at a path of members.

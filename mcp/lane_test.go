@@ -63,7 +63,7 @@ func TestTheBodyDecidesTheEraBeforeTheHeader(t *testing.T) {
 		}
 		h := http.Header{"Mcp-Method": {c.method}}
 		if c.header != "" {
-			h.Set("MCP-Protocol-Version", c.header)
+			h.Set("Mcp-Protocol-Version", c.header)
 		}
 		lane, refused := laneOf(h, m)
 		code := 0

@@ -49,11 +49,11 @@ type Meta struct {
 }
 
 // IsNotification says whether the message wants no answer.
-func (m Message) IsNotification() bool { return m.ID == nil }
+func (m *Message) IsNotification() bool { return m.ID == nil }
 
 // Decode reads the parameters into dst, a pointer to a struct, by exact names.
 // Members dst does not have are ignored. The error is a [*ProtocolError].
-func (m Message) Decode(dst any) error {
+func (m *Message) Decode(dst any) error {
 	params := m.Params
 	if params == nil {
 		params = jsontext.Value("{}")
@@ -69,7 +69,7 @@ func (m Message) Decode(dst any) error {
 }
 
 // named returns the parameter that Mcp-Name repeats, nil when absent.
-func (m Message) named(param string) jsontext.Value {
+func (m *Message) named(param string) jsontext.Value {
 	switch param {
 	case "name":
 		return m.name
@@ -98,7 +98,8 @@ func parse(body []byte) (Message, *ProtocolError) {
 	if err != nil {
 		return Message{}, notJSON(err)
 	}
-	return m, m.check(s.mistake)
+	refused := m.check(s.mistake)
+	return m, refused
 }
 
 // parseBatch splits a body that holds an array into its messages, unread.
@@ -183,7 +184,7 @@ func (s *scanner) value() (jsontext.Value, error) {
 
 // end checks that nothing follows.
 func (s *scanner) end() error {
-	if _, err := s.dec.ReadToken(); err != io.EOF {
+	if _, err := s.dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return errors.Join(errors.New("more follows"), err)
 	}
 	return nil

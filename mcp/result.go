@@ -130,7 +130,7 @@ func response(c *Call, m Method, result any) ([]byte, error) {
 
 // modern returns the members of a modern result, without _meta. Only a complete
 // result can be kept by a cache.
-func (e envelope) modern(m Method) []byte {
+func (e *envelope) modern(m Method) []byte {
 	if e.resultType == nil {
 		e.resultType = jsontext.Value(`"complete"`)
 	}
@@ -151,7 +151,7 @@ func (e envelope) modern(m Method) []byte {
 
 // appendMeta adds _meta: what the handler put there, the identity in the modern
 // era, the subscription's id at the end of a stream.
-func (e envelope) appendMeta(b []byte, c *Call) []byte {
+func (e *envelope) appendMeta(b []byte, c *Call) []byte {
 	var members []byte
 	if c.Lane.Modern() {
 		members = append(members, ","+serverInfo...)

@@ -311,5 +311,5 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that has left is not worth a line in the log
+	_, _ = w.Write(body) //nolint:gosec // it is JSON and says so, and a client that has left is not worth a line in the log
 }

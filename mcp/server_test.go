@@ -143,9 +143,9 @@ func TestABodyThatIsTooLargeIsRefusedWithAndWithoutItsLength(t *testing.T) {
 		}
 		req.Header.Set("Authorization", "Bearer agent")
 		req.Header.Set("Content-Type", "application/json")
-		res, answer := do(t, req)
-		if res.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(answer, `"jsonrpc":"2.0"`) {
-			t.Errorf("got %d %s, want 413 with a JSON-RPC body", res.StatusCode, answer)
+		status, answer := do(t, req)
+		if status != http.StatusRequestEntityTooLarge || !strings.Contains(answer, `"jsonrpc":"2.0"`) {
+			t.Errorf("got %d %s, want 413 with a JSON-RPC body", status, answer)
 		}
 	}
 }
@@ -177,8 +177,8 @@ func TestADevelopmentServerAnswersOnlyWhatIsMeantForThisMachine(t *testing.T) {
 		if c.origin != "" {
 			req.Header.Set("Origin", c.origin)
 		}
-		if res, _ := do(t, req); res.StatusCode != c.want {
-			t.Errorf("host %q, origin %q: got %d, want %d", c.host, c.origin, res.StatusCode, c.want)
+		if status, _ := do(t, req); status != c.want {
+			t.Errorf("host %q, origin %q: got %d, want %d", c.host, c.origin, status, c.want)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func TestTheTextOfAnInternalErrorStaysInTheLogUnderItsID(t *testing.T) {
 	s.Log = loggerTo(&log)
 	for _, tool := range []string{"break", "panic"} {
 		log.Reset()
-		_, body := record(t, s, modern("tools/call", tool, `"name":"`+tool+`"`))
+		body := record(t, s, modern("tools/call", tool, `"name":"`+tool+`"`))
 		id := stringAt(t, body, "error", "data", "errorId")
 		if len(id) != 12 || strings.Contains(body, "private") {
 			t.Errorf("the answer shows %s", body)

@@ -45,7 +45,8 @@ func openSSE(w http.ResponseWriter, id jsontext.Value) (*SSE, error) {
 	s := &SSE{w: w, rc: http.NewResponseController(w), id: id}
 	setDeadline(s.rc.SetReadDeadline, time.Time{})
 	w.WriteHeader(http.StatusOK)
-	return s, s.send()
+	err := s.send()
+	return s, err
 }
 
 // Notify adds a notification. Its params must encode to a JSON object without

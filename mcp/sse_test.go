@@ -19,6 +19,7 @@ import (
 // A lineRecorder is a connection that notes what is done to it.
 type lineRecorder struct {
 	*httptest.ResponseRecorder
+
 	log  []string
 	fail error
 }
@@ -124,19 +125,21 @@ func TestAStreamOutlivesTheTimeoutsOfTheServerItRunsIn(t *testing.T) {
 func waiting(tb testing.TB) (s *Server, begun chan struct{}, ended chan error) {
 	tb.Helper()
 	begun, ended = make(chan struct{}), make(chan error)
-	wait := func(ctx context.Context, _ *Call) (any, error) {
+	wait := func(ctx context.Context) error {
 		begun <- struct{}{}
 		<-ctx.Done()
 		ended <- ctx.Err()
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 	s = newServer(tb)
-	s.Methods["wait"] = Method{Handle: wait}
+	s.Methods["wait"] = Method{Handle: func(ctx context.Context, _ *Call) (any, error) {
+		return nil, wait(ctx)
+	}}
 	s.Methods["events/stream"] = Method{Stream: true, Handle: func(ctx context.Context, c *Call) (any, error) {
 		if _, err := c.OpenStream(); err != nil {
 			return nil, err
 		}
-		return wait(ctx, c)
+		return nil, wait(ctx)
 	}}
 	return s, begun, ended
 }
