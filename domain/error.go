@@ -62,14 +62,14 @@ type Step struct {
 // An Error is a refusal that may be shown to the caller. Every other error is
 // internal: it is logged, and its text never leaves the program.
 type Error struct {
-	Class   Class
-	Code    string // the class itself or a finer code, such as "request-closed"
-	Message string // a sentence that says what is wrong and what to do
-	Field   string // the argument at fault as a JSON pointer, if there is one
-	Role    string // the role that is missing, for RoleRequired
-	Scope   string // the scopes to ask for, space-separated, for InsufficientScope
-	Next    *Step  // what to call next, if anything helps
-	After   int    // whole seconds before a repeat can help, if known
+	Class   Class  `json:"class"`
+	Code    string `json:"code"`            // the class itself or a finer code, such as "request-closed"
+	Message string `json:"message"`         // a sentence that says what is wrong and what to do
+	Field   string `json:"field,omitempty"` // the argument at fault as a JSON pointer, if there is one
+	Role    string `json:"role,omitempty"`  // the role that is missing, for RoleRequired
+	Scope   string `json:"scope,omitempty"` // the scopes to ask for, space-separated, for InsufficientScope
+	Next    *Step  `json:"next,omitempty"`  // what to call next, if anything helps
+	After   int    `json:"after,omitempty"` // whole seconds before a repeat can help, if known
 }
 
 // Error implements error.
