@@ -58,5 +58,5 @@ need-postgres need-gcc:
 
 $(LINT):
 	@echo "building golangci-lint $(LINT_VERSION)"
-	@GOBIN=$(CURDIR)/.tools/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	@GOBIN="$(CURDIR)/.tools/bin" go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 	@mv .tools/bin/golangci-lint $@
