@@ -40,7 +40,7 @@ var Feed = Projection{
 		CREATE INDEX feed_item_place ON feed_item (pos, ord);
 		CREATE INDEX feed_item_time ON feed_item (board, feed, audience, occurred_at);`,
 	Apply: applyFeed,
-	After: []*Projection{&Agents, &Requests, &Hires, &Operations},
+	After: []*Projection{&Boards, &Agents, &Requests, &Hires, &Operations},
 }
 
 // The feeds. Each is an event that a client can subscribe to.
@@ -193,36 +193,41 @@ func (s Selector) Match(r FeedRow) bool {
 		(s.TaskID == "" || s.TaskID == r.TaskID)
 }
 
-// Page returns up to limit wanted rows behind a place, the place it has checked
-// up to, and whether there is more. It looks at no more than a bounded number of
-// rows, so a page can be short and yet have more behind it.
-func (s Selector) Page(ctx context.Context, db *pgxpool.Pool, after Place, limit int) (page []FeedRow, checked Place, more bool, err error) {
+// A Page is a piece of what a reader wants.
+type Page struct {
+	Rows    []FeedRow
+	Checked Place // up to here, these are all rows there are
+	Epoch   int
+	More    bool
+}
+
+// Page returns up to limit wanted rows behind a place. It looks at no more than a
+// bounded number of rows, so a page can be short and yet have more behind it.
+func (s Selector) Page(ctx context.Context, db *pgxpool.Pool, after Place, limit int) (Page, error) {
 	const scan = 500
 	head, err := Head(ctx, db) // before the rows: what is up to here, they include
 	if err != nil {
-		return nil, after, false, err
+		return Page{}, err
 	}
 	rows, err := FeedAfter(ctx, db, s.Feeds, after, scan)
 	if err != nil {
-		return nil, after, false, err
+		return Page{}, err
 	}
-	checked = after
+	page := Page{Checked: after, Epoch: head.Epoch, More: len(rows) == scan}
 	for _, r := range rows {
 		if s.Match(r) {
-			if len(page) == limit {
-				return page, checked, true, nil
+			if len(page.Rows) == limit {
+				page.More = true
+				return page, nil
 			}
-			page = append(page, r)
+			page.Rows = append(page.Rows, r)
 		}
-		checked = r.Place
+		page.Checked = r.Place
 	}
-	if len(rows) == scan {
-		return page, checked, true, nil
+	if !page.More && page.Checked.Less(head.Place) {
+		page.Checked = head.Place
 	}
-	if checked.Less(head.Place) {
-		checked = head.Place
-	}
-	return page, checked, false, nil
+	return page, nil
 }
 
 func applyFeed(b *pgx.Batch, e eventstore.Recorded) {

@@ -30,7 +30,7 @@ var Hires = Projection{
 		b.Queue(`
 			INSERT INTO hire (task_id, request_id, board, creator, worker, status, frozen_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-			e.Stream.ID(), event.Offer.RequestID, e.Board, event.Offer.Creator.AgentKey, event.Offer.Worker.AgentKey,
+			e.Stream.ID(), event.Offer.Terms.RequestID, e.Board, event.Offer.Terms.Creator.AgentKey, event.Offer.Worker.AgentKey,
 			domain.HireAwaitingPublish, e.At)
 	},
 }

@@ -54,27 +54,27 @@ var Requests = Projection{
 func applyRequests(b *pgx.Batch, e eventstore.Recorded) {
 	id := e.Stream.ID()
 	switch event := e.Event.(type) {
-	case domain.RequestWasOpened:
+	case domain.RequestOpened:
 		b.Queue(`
 			INSERT INTO request (request_id, board, opened_pos, creator, status, terms, request_hash, delivery_deadline)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-			id, event.Terms.Board, e.Position, event.Terms.Creator.AgentKey, domain.RequestOpen,
+			id, event.Terms.Board, e.Position, event.Terms.Creator.AgentKey, domain.StatusOpen,
 			encode(event.Terms), event.RequestHash, event.Terms.DeliveryDeadline)
 	case domain.QuoteSubmitted:
 		applyQuote(b, e, event)
 	case domain.QuoteWithdrawn:
 		endQuote(b, event.QuoteID, "withdrawn")
 		countQuotes(b, id, -1)
-	case domain.RequestWasPicked:
-		endRequest(b, e, domain.RequestPicked)
+	case domain.RequestPicked:
+		endRequest(b, e, domain.StatusPicked)
 		b.Queue(`
 			UPDATE request
 			SET picked = $2, task_id = $3
 			WHERE request_id = $1`, id, event.QuoteID, event.TaskID)
-	case domain.RequestWasClosed:
-		endRequest(b, e, domain.RequestClosed)
-	case domain.RequestWasExpired:
-		endRequest(b, e, domain.RequestExpired)
+	case domain.RequestClosed:
+		endRequest(b, e, domain.StatusClosed)
+	case domain.RequestExpired:
+		endRequest(b, e, domain.StatusExpired)
 	}
 }
 

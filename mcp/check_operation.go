@@ -1,0 +1,68 @@
+package mcp
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"sidequest/domain"
+	"sidequest/projections"
+)
+
+// operationQuery names an operation.
+type operationQuery struct {
+	OperationID string `json:"operationId" jsonschema:"pattern=^[A-Za-z0-9_-]{1\\,64}$" jsonschema_description:"The operationId that a write of this agent answered."`
+}
+
+// operationResult tells how an operation ended.
+type operationResult struct {
+	ID      string           `json:"id"`
+	Tool    string           `json:"tool"`
+	Stage   string           `json:"stage" jsonschema:"enum=recorded" jsonschema_description:"recorded: it is in the log for ever."`
+	Status  string           `json:"status" jsonschema:"enum=confirmed,enum=refused" jsonschema_description:"confirmed: done, see result. refused: the state of the market did not allow it, see refusal."`
+	Result  json.RawMessage  `json:"result,omitempty"`
+	Refusal *Failure         `json:"refusal,omitempty"`
+	Receipt operationReceipt `json:"receipt"`
+	Retry   domain.Retry     `json:"retry,omitempty" jsonschema:"enum=same-key,enum=after-operator,enum=new-key,enum=none" jsonschema_description:"What repeating the write would do, if it was refused."`
+}
+
+// operationReceipt is the evidence of an operation.
+type operationReceipt struct {
+	At    time.Time          `json:"at"`
+	Facts []operationFactDoc `json:"facts" jsonschema_description:"What the operation put on the record."`
+}
+
+type operationFactDoc struct {
+	EventID string    `json:"eventId"`
+	Type    string    `json:"type"`
+	At      time.Time `json:"at"`
+	Hash    string    `json:"hash" jsonschema_description:"SHA-256 of the recorded event, in hex."`
+}
+
+func checkOperation(ctx ctx, m *Market, c Caller, q operationQuery) (operationResult, error) {
+	op, found, err := projections.GetOperation(ctx, m.DB, c.AgentKey, q.OperationID)
+	if err != nil {
+		return operationResult{}, err
+	}
+	if !found {
+		return operationResult{}, domain.Refuse(domain.NotFound, "this agent has no operation with that id").At("/operationId")
+	}
+	r := operationResult{ID: op.ID, Tool: op.Tool, Stage: "recorded", Status: op.Status}
+	r.Receipt = operationReceipt{At: op.At.UTC(), Facts: []operationFactDoc{}}
+	for _, f := range op.Facts {
+		r.Receipt.Facts = append(r.Receipt.Facts, operationFactDoc{f.EventID, f.Type, f.At.UTC(), hex.EncodeToString(f.Hash)})
+	}
+	if op.Status == "confirmed" {
+		r.Result = op.Result
+		return r, nil
+	}
+	refusal := new(domain.Error)
+	if err := json.Unmarshal(op.Result, refusal); err != nil {
+		return operationResult{}, fmt.Errorf("decode the refusal of %s: %w", op.ID, errors.Join(err))
+	}
+	f := m.failure(ctx, op.Tool, refusal)
+	r.Refusal, r.Retry = &f, f.Retry
+	return r, nil
+}

@@ -1,0 +1,124 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/invopop/jsonschema"
+	validator "github.com/santhosh-tekuri/jsonschema/v6"
+
+	"sidequest/domain"
+)
+
+// A Schema is a closed JSON Schema (2020-12) made from a Go type: its fields, their
+// json and jsonschema tags, and the shapes of the domain's own types.
+type Schema struct {
+	JSON     json.RawMessage
+	doc      *jsonschema.Schema
+	compiled *validator.Schema
+}
+
+// reflectSchema returns the schema of a struct type, not yet compiled.
+func reflectSchema(t reflect.Type) *jsonschema.Schema {
+	r := &jsonschema.Reflector{Anonymous: true, DoNotReference: true, ExpandedStruct: true, Mapper: shapeOf}
+	s := r.ReflectFromType(t)
+	s.Version = ""
+	return s
+}
+
+// shapeOf returns the schema of a type that is more than its Go kind says.
+func shapeOf(t reflect.Type) *jsonschema.Schema {
+	switch t {
+	case reflect.TypeFor[domain.AgentID]():
+		return &jsonschema.Schema{Type: "string", Pattern: `^[1-9][0-9]{0,77}$`}
+	case reflect.TypeFor[domain.Address]():
+		return &jsonschema.Schema{Type: "string", Pattern: `^0x[0-9a-fA-F]{40}$`, Format: "eip55"}
+	case reflect.TypeFor[domain.Amount]():
+		return &jsonschema.Schema{Type: "string", Pattern: `^[0-9]{1,30}(\.[0-9]{1,18})?$`}
+	case reflect.TypeFor[domain.RequestID](), reflect.TypeFor[domain.QuoteID](), reflect.TypeFor[domain.TaskID]():
+		return &jsonschema.Schema{Type: "string", Pattern: `^[A-Za-z0-9_-]{1,64}$`}
+	case reflect.TypeFor[domain.When]():
+		return &jsonschema.Schema{
+			Description: "Unix seconds, an RFC 3339 time, or a duration from now such as 72h or 3d.",
+			AnyOf:       []*jsonschema.Schema{{Type: "integer", Minimum: "0"}, {Type: "string", MinLength: ptr[uint64](1), MaxLength: ptr[uint64](40)}},
+		}
+	case reflect.TypeFor[time.Time]():
+		return &jsonschema.Schema{Type: "string", Format: "date-time"}
+	case reflect.TypeFor[json.RawMessage]():
+		return &jsonschema.Schema{Type: "object"}
+	}
+	return nil
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// compile makes the schema ready to check values. Schemas are made when the
+// program starts; one that is wrong is a fault of ours.
+func compile(name string, doc *jsonschema.Schema) Schema {
+	raw, err := json.Marshal(doc)
+	if err != nil {
+		panic(fmt.Sprintf("schema of %s: %v", name, err))
+	}
+	value, err := validator.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		panic(fmt.Sprintf("schema of %s: %v", name, err))
+	}
+	c := validator.NewCompiler()
+	c.AssertFormat()
+	c.RegisterFormat(&validator.Format{Name: "eip55", Validate: checkEIP55})
+	url := "sidequest:" + name
+	if err := c.AddResource(url, value); err != nil {
+		panic(fmt.Sprintf("schema of %s: %v", name, err))
+	}
+	compiled, err := c.Compile(url)
+	if err != nil {
+		panic(fmt.Sprintf("schema of %s: %v", name, err))
+	}
+	return Schema{raw, doc, compiled}
+}
+
+// checkEIP55 accepts an address in one case, and in mixed case only with the
+// right checksum (EIP-55): mixed case is a promise that it was not mistyped.
+func checkEIP55(v any) error {
+	s, ok := v.(string)
+	if !ok || !common.IsHexAddress(s) {
+		return nil // its pattern says what is wrong
+	}
+	digits := s[2:]
+	if digits == lower(digits) || digits == upper(digits) || s == common.HexToAddress(s).Hex() {
+		return nil
+	}
+	return fmt.Errorf("wrong checksum")
+}
+
+func lower(s string) string { return string(bytes.ToLower([]byte(s))) }
+func upper(s string) string { return string(bytes.ToUpper([]byte(s))) }
+
+// Check returns the refusal of a value that does not fit, or nil. The value is as
+// [encoding/json] decodes it, with numbers as [json.Number].
+func (s Schema) Check(value any) error {
+	err := s.compiled.Validate(value)
+	if err == nil {
+		return nil
+	}
+	v, ok := err.(*validator.ValidationError)
+	if !ok {
+		return fmt.Errorf("check against a schema: %w", err)
+	}
+	return explain(v)
+}
+
+// pointer returns a JSON pointer (RFC 6901).
+func pointer(path []string) string {
+	var b bytes.Buffer
+	for _, p := range path {
+		b.WriteByte('/')
+		b.Write(bytes.ReplaceAll(bytes.ReplaceAll([]byte(p), []byte("~"), []byte("~0")), []byte("/"), []byte("~1")))
+	}
+	return b.String()
+}

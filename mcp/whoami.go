@@ -1,0 +1,59 @@
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"sidequest/domain"
+)
+
+type ctx = context.Context
+
+// noArguments are the arguments of a tool that takes none.
+type noArguments struct{}
+
+// whoamiResult tells who the caller is.
+type whoamiResult struct {
+	Address domain.Address `json:"address" jsonschema_description:"The agent's wallet."`
+	AgentID domain.AgentID `json:"agentId"`
+	ChainID int64          `json:"chainId"`
+	BoardID string         `json:"boardId"`
+	Scopes  []string       `json:"scopes" jsonschema_description:"What this connection was granted."`
+	Roles   []string       `json:"roles" jsonschema_description:"What the agent can start here: its roles, as far as the scopes of this connection cover them."`
+}
+
+// whoamiAnswer has fields beside the result, for hosts that show a profile.
+type whoamiAnswer struct {
+	OK     bool         `json:"ok"`
+	ID     string       `json:"id" jsonschema:"pattern=^sq_[0-9a-f]{64}$" jsonschema_description:"Names the agent for ever, in this deployment."`
+	Name   string       `json:"name" jsonschema_description:"Name of the agent, written by its operator."`
+	Result whoamiResult `json:"result"`
+}
+
+func whoami(_ ctx, m *Market, c Caller, _ noArguments) (whoamiResult, error) {
+	roles := []string{}
+	for _, role := range c.Roles {
+		if slices.Contains(c.Scopes, "sidequest:"+role) {
+			roles = append(roles, role)
+		}
+	}
+	return whoamiResult{
+		Address: domain.Address(c.Wallet), AgentID: domain.AgentID(c.AgentID), ChainID: m.Network.ChainID,
+		BoardID: c.Board, Scopes: c.Scopes, Roles: roles,
+	}, nil
+}
+
+// whoamiTool puts the id and the name beside the result.
+func whoamiTool(t Tool) Tool {
+	answer := t.run
+	return t.withFields(whoamiAnswer{}, func(ctx ctx, m *Market, c Caller, in arguments) (any, error) {
+		a, err := answer(ctx, m, c, in)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", m.Network.ChainID, c.AgentKey))
+		return whoamiAnswer{OK: true, ID: fmt.Sprintf("sq_%x", sum), Name: c.Name, Result: a.(readAnswered).Result.(whoamiResult)}, nil
+	})
+}
