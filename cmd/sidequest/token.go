@@ -130,9 +130,9 @@ func revoke(ctx context.Context, d development, log *slog.Logger, args []string,
 
 // A tokenRequest says which development token to mint.
 type tokenRequest struct {
-	Agent  string   // its name; the first token of a name makes the agent
-	Scopes []string // full names
-	Board  string   // slug
+	Agent  string        // its name; the first token of a name makes the agent
+	Scopes []string      // full names
+	Board  string        // slug
 	Life   time.Duration // 0 for [oauth.TokenLife]
 
 	// Roles are the roles that the agent has from now on. With nil it keeps its
