@@ -130,6 +130,22 @@ func parseBatch(body []byte) ([]jsontext.Value, *ProtocolError) {
 	return elements, nil
 }
 
+// checkObject refuses a body that is not one object by the rules of every body.
+func checkObject(body []byte) *ProtocolError {
+	if tooDeep(body) {
+		return badRequest(CodeInvalidRequest, "The body is nested deeper than %d levels.", MaxDepth)
+	}
+	s := scanner{body: body, dec: jsontext.NewDecoder(bytes.NewBuffer(body))}
+	kind := s.dec.PeekKind()
+	if err := s.whole(); err != nil {
+		return notJSON(err)
+	}
+	if kind != '{' {
+		return badRequest(CodeInvalidRequest, "The body must be a JSON object of arguments.")
+	}
+	return nil
+}
+
 // isBatch says whether a body begins like an array.
 func isBatch(body []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("["))

@@ -1,0 +1,94 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"sidequest/domain"
+)
+
+// Methods are the protocol methods of the tools.
+func (m *Market) Methods() map[string]Method {
+	return map[string]Method{
+		"tools/list": {Handle: m.listTools, AllowedInSetup: true, Cacheable: true, TTL: 5 * time.Minute},
+		"tools/call": {Handle: m.callTool, AllowedInSetup: true, NameParam: "name"},
+	}
+}
+
+// listTools shows the caller's tools, all on one page. What it shows depends on
+// the caller, so only the caller may cache it.
+func (m *Market) listTools(_ context.Context, c *Call) (any, error) {
+	var params struct {
+		Cursor *string `json:"cursor"`
+	}
+	if err := c.Request.Decode(&params); err != nil {
+		return nil, err
+	}
+	if params.Cursor != nil {
+		return nil, InvalidParams("cursor: this list has one page and gives no cursors")
+	}
+	tools := []map[string]any{}
+	for _, t := range m.Tools {
+		if t.listed(c.Caller) {
+			tools = append(tools, t.definition())
+		}
+	}
+	return map[string]any{"tools": tools}, nil
+}
+
+// A toolResult is the result of tools/call. The text is the same JSON, for
+// clients that read no structured content.
+type toolResult struct {
+	Content    []textContent  `json:"content"`
+	Structured jsontext.Value `json:"structuredContent"`
+	IsError    bool           `json:"isError,omitzero"`
+}
+
+type textContent struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+func newToolResult(answer []byte, isError bool) toolResult {
+	return toolResult{[]textContent{{"text", string(answer)}}, answer, isError}
+}
+
+// callTool runs a tool. What the tool refuses is a result that a model can read
+// and act on; only a request that reaches no tool is a protocol error.
+func (m *Market) callTool(ctx context.Context, c *Call) (any, error) {
+	var params struct {
+		Name      string         `json:"name"`
+		Arguments jsontext.Value `json:"arguments"`
+	}
+	if err := c.Request.Decode(&params); err != nil {
+		return nil, err
+	}
+	if k := params.Arguments.Kind(); k != '{' && k != jsontext.KindInvalid && k != 'n' {
+		return nil, InvalidParams("arguments: must be an object")
+	}
+	if params.Arguments.Kind() == 'n' {
+		params.Arguments = nil
+	}
+	answer, err := m.Call(ctx, c.Caller, params.Name, params.Arguments)
+	if err == nil {
+		return newToolResult(answer, false), nil
+	}
+	if errors.Is(err, errNoTool) {
+		return nil, InvalidParams("name: %s", errNoTool.Message)
+	}
+	if e, ok := errors.AsType[*domain.Error](err); ok && e.Class == domain.InsufficientScope {
+		return nil, e
+	}
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return nil, err
+	}
+	failed, err := json.Marshal(m.failure(ctx, params.Name, err), json.Deterministic(true))
+	if err != nil {
+		return nil, err
+	}
+	return newToolResult(failed, true), nil
+}
