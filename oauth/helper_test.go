@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"sync/atomic"
@@ -194,7 +195,7 @@ func mint(t *testing.T, k *Keys, a AccessToken) string {
 // wantRefusal checks that err is a refusal of a class.
 func wantRefusal(t *testing.T, err error, class domain.Class) {
 	t.Helper()
-	refusal, ok := err.(*domain.Error)
+	refusal, ok := errors.AsType[*domain.Error](err)
 	if !ok || refusal.Class != class {
 		t.Errorf("error = %v, want a refusal %s", err, class)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Keys are the key-encryption keys of a deployment. One is current and seals;
@@ -29,7 +30,8 @@ const keyBytes = 32
 // purpose and name. One key may seal up to 2^32 values (NIST SP 800-38D, 8.3).
 func (k *Keys) Seal(purpose, name string, plaintext []byte) []byte {
 	head := binary.BigEndian.AppendUint32([]byte{sealFormat}, k.current)
-	return append(head, k.ring[k.current].Seal(nil, nil, plaintext, bound(head, purpose, name))...)
+	body := k.ring[k.current].Seal(nil, nil, plaintext, bound(head, purpose, name)) //nolint:gosec // it takes no nonce, since it draws its own
+	return append(head, body...)
 }
 
 // Open decrypts a sealed value. It fails for another purpose or name, for a key
@@ -62,7 +64,7 @@ func sealedBy(sealed []byte) (uint32, error) {
 // bound is what a sealed value is tied to. The length keeps a purpose and a name
 // from trading letters.
 func bound(head []byte, purpose, name string) []byte {
-	return fmt.Appendf(head[:len(head):len(head)], "%d:%s%s", len(purpose), purpose, name)
+	return fmt.Appendf(slices.Clip(head), "%d:%s%s", len(purpose), purpose, name)
 }
 
 func newAEAD(key []byte) (cipher.AEAD, error) {

@@ -228,7 +228,7 @@ func giveRoles(ctx context.Context, store *eventstore.Store, agent domain.AgentK
 		if err != nil {
 			return nil, err
 		}
-		roles = append(held, rolesFor(r.Scopes)...)
+		roles = slices.Concat(held, rolesFor(r.Scopes))
 	}
 	set, err := carryOut(ctx, store, ulid.Make().String(), "set_roles", domain.SetRoles{AgentKey: agent, Roles: roles})
 	if err != nil {
@@ -261,7 +261,7 @@ func heldRoles(ctx context.Context, store *eventstore.Store, key domain.AgentKey
 			agent = e.Event.(domain.Event[domain.Agent]).Apply(agent)
 		}
 	}
-	return slices.Clone(agent.Roles), nil
+	return agent.Roles, nil
 }
 
 // revokeTokens ends the live grants of the agent with a name and returns how many.
@@ -298,7 +298,8 @@ func carryOut[R any](ctx context.Context, store *eventstore.Store, key, tool str
 	if err != nil {
 		return answer, err
 	}
-	return answer, json.Unmarshal(receipt.Result, &answer)
+	err = json.Unmarshal(receipt.Result, &answer)
+	return answer, err
 }
 
 func parseTokenFlags(args []string, stderr io.Writer) (tokenRequest, error) {
