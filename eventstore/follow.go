@@ -43,6 +43,38 @@ const seeLimit = 5 * time.Second
 // wrote, so that nobody misses their own write, on whichever process they ask.
 // It refuses with unavailable, same-key, when that takes too long.
 func (s *Store) AwaitOwn(ctx context.Context, owner domain.AgentKey, followers []string) error {
+	return s.await(ctx, followers, func(ctx context.Context) (bool, error) {
+		var seen bool
+		err := s.Pool.QueryRow(ctx, `
+			SELECT coalesce(max(last_pos), 0) <= (
+				SELECT coalesce(min(pos), 0)
+				FROM log.checkpoints
+				WHERE name = ANY ($2))
+			FROM log.operations
+			WHERE owner = $1`, owner, followers).Scan(&seen)
+		return seen, err
+	})
+}
+
+// AwaitHead returns once the followers have passed what was the head of the log
+// when it was called. It refuses like [Store.AwaitOwn].
+func (s *Store) AwaitHead(ctx context.Context, followers []string) error {
+	head, err := s.Head(ctx)
+	if err != nil {
+		return err
+	}
+	return s.await(ctx, followers, func(ctx context.Context) (bool, error) {
+		var seen bool
+		err := s.Pool.QueryRow(ctx, `
+			SELECT coalesce(min(pos), 0) >= $1
+			FROM log.checkpoints
+			WHERE name = ANY ($2)`, head, followers).Scan(&seen)
+		return seen, err
+	})
+}
+
+// await asks whether the followers are there, again whenever one of them moved.
+func (s *Store) await(ctx context.Context, followers []string, there func(context.Context) (bool, error)) error {
 	if len(followers) == 0 {
 		return nil
 	}
@@ -55,35 +87,20 @@ func (s *Store) AwaitOwn(ctx context.Context, owner domain.AgentKey, followers [
 	ctx, cancel := context.WithTimeout(ctx, seeLimit)
 	defer cancel()
 	for {
-		seen, err := s.seen(ctx, owner, followers)
+		seen, err := there(ctx)
 		if err == nil && seen {
 			return nil
 		}
 		if ctx.Err() != nil {
-			e := domain.Refuse(domain.Unavailable, "your last write is recorded but not visible yet; repeat the call")
+			e := domain.Refuse(domain.Unavailable, "what was just written is recorded but not visible yet; repeat the call")
 			e.After = 1
 			return e
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("compare the log with the views: %w", err)
 		}
 		wait(ctx, rang, 50*time.Millisecond)
 	}
-}
-
-func (s *Store) seen(ctx context.Context, owner domain.AgentKey, followers []string) (bool, error) {
-	var seen bool
-	err := s.Pool.QueryRow(ctx, `
-		SELECT coalesce(max(last_pos), 0) <= (
-			SELECT coalesce(min(pos), 0)
-			FROM log.checkpoints
-			WHERE name = ANY ($2))
-		FROM log.operations
-		WHERE owner = $1`, owner, followers).Scan(&seen)
-	if err != nil {
-		return false, fmt.Errorf("compare %s's writes with the views: %w", owner, err)
-	}
-	return seen, nil
 }
 
 // Lag returns how many positions each follower is behind the head.

@@ -17,6 +17,7 @@ var mayImport = map[string][]string{
 	"migrations":   {},
 	"postgres":     {},
 	"secret":       {},
+	"chain":        {},
 	"eventstore":   {"domain"},
 	"projections":  {"domain", "eventstore"},
 	"oauth":        {"domain", "eventstore", "secret"},

@@ -6,16 +6,16 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"syscall"
-)
 
-// version is what the program calls itself.
-const version = "2.0.0"
+	"sidequest/mcp"
+)
 
 // A command is one word the program understands.
 type command struct {
@@ -23,9 +23,17 @@ type command struct {
 	run        func(ctx context.Context, args []string, stdout, stderr io.Writer) error
 }
 
-var commands = []command{
-	{"testdb", "run a command beside a throwaway Postgres: testdb -- go test ./...", testdb},
-	{"version", "print the version", printVersion},
+func commands() []command {
+	return []command{
+		{"dev", "run everything on this machine", dev},
+		{"serve", "run one copy in production, configured by the environment", serve},
+		{"migrate", "bring the database up to date", migrate},
+		{"rebuild", "build a view anew while the server goes on: rebuild NAME", rebuild},
+		{"token", "development: print an access token: token --agent NAME [--scope read,hire,work]", developed(token)},
+		{"revoke", "development: end all access of an agent: revoke --agent NAME", developed(revoke)},
+		{"testdb", "run a command beside a throwaway Postgres: testdb -- go test ./...", testdb},
+		{"version", "print the version", printVersion},
+	}
 }
 
 func main() {
@@ -35,7 +43,7 @@ func main() {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		os.Exit(max(1, exit.ExitCode())) // the command has said what was wrong
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "sidequest:", err)
 		os.Exit(1)
 	}
@@ -43,7 +51,7 @@ func main() {
 
 func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) > 0 {
-		for _, c := range commands {
+		for _, c := range commands() {
 			if c.name == args[0] {
 				return c.run(ctx, args[1:], stdout, stderr)
 			}
@@ -55,12 +63,12 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 
 func usage(w io.Writer) {
 	fmt.Fprintln(w, "usage: sidequest COMMAND")
-	for _, c := range commands {
+	for _, c := range commands() {
 		fmt.Fprintf(w, "  %-10s %s\n", c.name, c.help)
 	}
 }
 
 func printVersion(_ context.Context, _ []string, stdout, _ io.Writer) error {
-	_, err := fmt.Fprintln(stdout, version)
+	_, err := fmt.Fprintln(stdout, mcp.Version)
 	return err
 }

@@ -114,7 +114,7 @@ func token(ctx context.Context, d development, log *slog.Logger, args []string, 
 // revoke ends every live grant of an agent, and so all its tokens:
 //
 //	sidequest revoke --agent NAME
-func revoke(ctx context.Context, d development, log *slog.Logger, args []string, stderr io.Writer) error {
+func revoke(ctx context.Context, d development, log *slog.Logger, args []string, _, stderr io.Writer) error {
 	flags := flag.NewFlagSet("revoke", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	agent := flags.String("agent", "", "the agent's `name`")

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -204,7 +205,7 @@ func TestTheRevokeCommandEndsEveryTokenOfOneAgent(t *testing.T) {
 	bobs := strings.TrimSpace(d.printed(t, "--agent", "bob"))
 	for _, want := range []string{"revoked 2 live grants of agent alice\n", "revoked 0 live grants of agent alice\n"} {
 		var stderr bytes.Buffer
-		if err := revoke(t.Context(), d, quiet, []string{"--agent", "alice"}, &stderr); err != nil || stderr.String() != want {
+		if err := revoke(t.Context(), d, quiet, []string{"--agent", "alice"}, io.Discard, &stderr); err != nil || stderr.String() != want {
 			t.Errorf("it said %q, %v; want %q", stderr.String(), err, want)
 		}
 	}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"sidequest/domain"
+	"sidequest/mcp"
+	"sidequest/projections"
+)
+
+// authenticate says who sends a request: the bearer token names a grant, the
+// grant an agent, and the views what that agent is and may do right now.
+func (p *process) authenticate(r *http.Request) (mcp.Caller, error) {
+	bearer, err := bearerToken(r)
+	if err != nil {
+		return mcp.Caller{}, err
+	}
+	resource := p.cfg.PublicURL + "/mcp"
+	who, err := p.verifier.Verify(r.Context(), bearer, resource)
+	if err != nil {
+		return mcp.Caller{}, err
+	}
+	agent, err := p.agent(r.Context(), who.AgentKey)
+	if err != nil {
+		return mcp.Caller{}, err
+	}
+	return mcp.Caller{
+		AgentKey: who.AgentKey,
+		AgentID:  string(agent.AgentID),
+		Wallet:   string(agent.Wallet),
+		Name:     agent.Name,
+		GrantID:  who.GrantID,
+		ClientID: who.ClientID,
+		Scopes:   who.Scopes,
+		Roles:    agent.Roles,
+		Board:    mainBoard,
+		IP:       p.clientIP(r),
+		Resource: resource,
+	}, nil
+}
+
+// bearerToken returns the token of a request (RFC 6750 §2.1). Tokens are taken
+// from the header alone, and from one header.
+func bearerToken(r *http.Request) (string, error) {
+	values := r.Header.Values("Authorization")
+	if len(values) != 1 {
+		return "", domain.Refuse(domain.Unauthenticated, "send one access token as: Authorization: Bearer TOKEN")
+	}
+	scheme, token, found := strings.Cut(values[0], " ")
+	if !found || !strings.EqualFold(scheme, "Bearer") {
+		return "", domain.Refuse(domain.Unauthenticated, "send the access token as: Authorization: Bearer TOKEN")
+	}
+	return strings.TrimSpace(token), nil
+}
+
+// agent returns the agent behind a live grant. One that was registered a moment
+// ago may not have reached the view yet.
+func (p *process) agent(ctx context.Context, key domain.AgentKey) (projections.Agent, error) {
+	a, found, err := projections.GetAgent(ctx, p.pool, key)
+	if err != nil || found {
+		return a, err
+	}
+	if err := p.store.AwaitHead(ctx, []string{projections.Agents.Checkpoint()}); err != nil {
+		return a, err
+	}
+	a, found, err = projections.GetAgent(ctx, p.pool, key)
+	if err == nil && !found {
+		err = domain.Refuse(domain.Unauthenticated, "the agent this token speaks for does not exist")
+	}
+	return a, err
+}
+
+// clientIP returns the address that writes are counted by: the peer's, or where
+// the peer is a trusted proxy, the last one in front of trusted proxies.
+func (p *process) clientIP(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, hop := range slices.Backward(hops) {
+		next, err := netip.ParseAddr(strings.TrimSpace(hop))
+		if err != nil || !p.trusted(host) {
+			break
+		}
+		host = next.Unmap().String()
+	}
+	return host
+}
+
+func (p *process) trusted(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && slices.ContainsFunc(p.cfg.Proxies, func(n netip.Prefix) bool { return n.Contains(addr.Unmap()) })
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"sidequest/domain"
+	"sidequest/mcp"
+)
+
+// A config is everything a running process needs to know. In production it comes
+// from the environment alone.
+type config struct {
+	Addr        string // to listen on
+	PublicURL   string // origin under which clients reach all processes, no slash at the end
+	DatabaseURL string // as the program's own role
+	NATSURL     string
+	KEKFile     string
+	WakePrefix  string
+	Network     mcp.Network
+	Tokens      []domain.Token // of the board main
+	Arbitrator  domain.Address // of the board main
+	Proxies     []netip.Prefix // trusted to say who the client is
+	Limits      mcp.Limits
+}
+
+// A setting is one variable of the environment: what it is for, and how it is
+// read. This table is the only list of them; the README's is made from it.
+type setting struct {
+	name, help, fallback string
+	required             bool // by serve
+	read                 func(c *config, value string) error
+}
+
+func settings() []setting {
+	limits := mcp.StandardLimits()
+	return []setting{
+		{"SIDEQUEST_ADDR", "address to listen on", "127.0.0.1:8080", false, text(func(c *config) *string { return &c.Addr })},
+		{"SIDEQUEST_PUBLIC_URL", "origin under which clients reach the server, such as https://market.example", "", true, readPublicURL},
+		{"SIDEQUEST_DATABASE_URL", "Postgres, as a member of the role sidequest_app", "", true, text(func(c *config) *string { return &c.DatabaseURL })},
+		{"SIDEQUEST_NATS_URL", "NATS with JetStream", "", true, text(func(c *config) *string { return &c.NATSURL })},
+		{"SIDEQUEST_KEK_FILE", "file of the key-encryption keys, mode 0600", "", true, text(func(c *config) *string { return &c.KEKFile })},
+		{"SIDEQUEST_NETWORK", "test or main", "", true, readNetwork},
+		{"SIDEQUEST_CHAIN_ID", "chain id of that network", "", true, readChainID},
+		{"SIDEQUEST_REWARD_TOKENS", "tokens of the board main: ADDRESS:SYMBOL:DECIMALS, separated by commas", "", true, readTokens},
+		{"SIDEQUEST_ARBITRATOR", "wallet that rules on disputes of the board main", "", true, readArbitrator},
+		{"SIDEQUEST_TRUSTED_PROXIES", "networks of proxies whose X-Forwarded-For counts, separated by commas", "", false, readProxies},
+		{"SIDEQUEST_WRITES_PER_AGENT", "writes of one agent per minute", strconv.Itoa(limits.PerAgent), false, number(func(c *config) *int { return &c.Limits.PerAgent })},
+		{"SIDEQUEST_WRITES_PER_IP", "writes from one address per minute", strconv.Itoa(limits.PerIP), false, number(func(c *config) *int { return &c.Limits.PerIP })},
+	}
+}
+
+// loadConfig reads the environment. With all, what serve requires must be there.
+// The error lists everything that is missing or malformed, not just the first.
+func loadConfig(getenv func(string) string, all bool) (config, error) {
+	c := config{WakePrefix: "sidequest", Limits: mcp.Limits{Span: time.Minute}}
+	var faults []error
+	for _, s := range settings() {
+		value := getenv(s.name)
+		if value == "" {
+			value = s.fallback
+		}
+		if value == "" {
+			if s.required && all {
+				faults = append(faults, fmt.Errorf("%s is missing: %s", s.name, s.help))
+			}
+			continue
+		}
+		if err := s.read(&c, value); err != nil {
+			faults = append(faults, fmt.Errorf("%s is malformed: %w", s.name, err))
+		}
+	}
+	if len(faults) > 0 {
+		return config{}, fmt.Errorf("the configuration is not complete:\n%w", errors.Join(faults...))
+	}
+	return c, nil
+}
+
+func text(field func(*config) *string) func(*config, string) error {
+	return func(c *config, value string) error {
+		*field(c) = value
+		return nil
+	}
+}
+
+func number(field func(*config) *int) func(*config, string) error {
+	return func(c *config, value string) error {
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 {
+			return errors.New("give a whole number above zero")
+		}
+		*field(c) = n
+		return nil
+	}
+}
+
+func readPublicURL(c *config, value string) error {
+	u, err := url.Parse(value)
+	if err != nil || u.Host == "" || u.Scheme+"://"+u.Host != value {
+		return errors.New("give an origin, such as https://market.example, without a path or a slash at the end")
+	}
+	host, err := netip.ParseAddr(u.Hostname())
+	loopback := u.Hostname() == "localhost" || err == nil && host.IsLoopback()
+	if u.Scheme != "https" && (u.Scheme != "http" || !loopback) {
+		return errors.New("use https; http is for loopback addresses only")
+	}
+	c.PublicURL = value
+	return nil
+}
+
+func readNetwork(c *config, value string) error {
+	if value != domain.NetworkTest && value != domain.NetworkMain {
+		return errors.New("give test or main")
+	}
+	c.Network.Name = value
+	return nil
+}
+
+func readChainID(c *config, value string) error {
+	id, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || id < 1 {
+		return errors.New("give a whole number above zero")
+	}
+	c.Network.ChainID = id
+	return nil
+}
+
+func readTokens(c *config, value string) error {
+	for part := range strings.SplitSeq(value, ",") {
+		fields := strings.Split(strings.TrimSpace(part), ":")
+		if len(fields) != 3 || !common.IsHexAddress(fields[0]) {
+			return errors.New("give each token as ADDRESS:SYMBOL:DECIMALS")
+		}
+		decimals, err := strconv.Atoi(fields[2])
+		if err != nil {
+			return errors.New("give the decimals of a token as a whole number")
+		}
+		c.Tokens = append(c.Tokens, domain.Token{
+			Address: domain.Address(common.HexToAddress(fields[0]).Hex()), Symbol: fields[1], Decimals: decimals,
+		})
+	}
+	return nil
+}
+
+func readArbitrator(c *config, value string) error {
+	if !common.IsHexAddress(value) {
+		return errors.New("give an address of 0x and 40 hex digits")
+	}
+	c.Arbitrator = domain.Address(common.HexToAddress(value).Hex())
+	return nil
+}
+
+func readProxies(c *config, value string) error {
+	for part := range strings.SplitSeq(value, ",") {
+		p, err := netip.ParsePrefix(strings.TrimSpace(part))
+		if err != nil {
+			return errors.New("give networks such as 10.0.0.0/8")
+		}
+		c.Proxies = append(c.Proxies, p)
+	}
+	return nil
+}
+
+// dataFolder is where a development deployment keeps everything.
+func dataFolder() string {
+	if dir := os.Getenv("SIDEQUEST_DATA"); dir != "" {
+		return dir
+	}
+	return ".sidequest"
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	natsserver "github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"sidequest/chain"
+	"sidequest/domain"
+	"sidequest/mcp"
+	"sidequest/migrations"
+	"sidequest/postgres"
+	"sidequest/secret"
+)
+
+// A deployment is what a development process leaves in its data folder, so that
+// commands and further copies find it.
+type deployment struct {
+	PublicURL   string `json:"publicUrl"`
+	DatabaseURL string `json:"databaseUrl"`
+	NATSURL     string `json:"natsUrl"`
+	KEKFile     string `json:"kekFile"`
+	WakePrefix  string `json:"wakePrefix"`
+}
+
+const deploymentFile = "deployment.json"
+
+// dev runs everything on this machine: Postgres in a private cluster, NATS inside
+// the process, the server. It goes on from what an earlier run left, however that
+// ended. Where a copy is running on the data folder already, it joins that one.
+func dev(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
+	dir, err := filepath.Abs(dataFolder())
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the data folder: %w", err)
+	}
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: logLevel()}))
+	cfg, err := loadConfig(os.Getenv, false)
+	if err != nil {
+		return err
+	}
+	cluster := &postgres.Cluster{Dir: dir, Log: log}
+	fmt.Fprintln(stdout, "starting Postgres …")
+	if err := cluster.Start(ctx); err != nil {
+		return err
+	}
+	defer func() {
+		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+		defer cancel()
+		if err := cluster.Stop(bye); err != nil {
+			log.Warn("Postgres did not stop", "error", err)
+		}
+	}()
+	if err := migrateURL(ctx, cluster.URL(postgres.Database, postgres.Owner)); err != nil {
+		return err
+	}
+	ns, d, err := embedNATS(dir, log)
+	if err != nil {
+		return err
+	}
+	if ns != nil {
+		defer ns.WaitForShutdown()
+		defer ns.Shutdown()
+	}
+	if err := d.complete(ctx, &cfg, dir, cluster, ns != nil); err != nil {
+		return err
+	}
+	return run(ctx, cfg, log, func(addr string) { banner(stdout, addr, dir, d, ns == nil) })
+}
+
+// complete fills in the configuration of a development process, and leaves a
+// note of it if this is the first on the folder.
+func (d *deployment) complete(ctx context.Context, cfg *config, dir string, cluster *postgres.Cluster, first bool) error {
+	d.KEKFile = filepath.Join(dir, "kek.json")
+	if _, err := secret.LoadOrCreate(d.KEKFile); err != nil {
+		return err
+	}
+	d.DatabaseURL, d.WakePrefix = cluster.URL(postgres.Database, postgres.Program), "sidequest"
+	if first {
+		d.PublicURL = "http://" + publicHost(cfg.Addr)
+		if cfg.PublicURL != "" {
+			d.PublicURL = cfg.PublicURL
+		}
+		if err := d.save(dir); err != nil {
+			return err
+		}
+	}
+	arbitrator, err := d.arbitrator(ctx)
+	if err != nil {
+		return err
+	}
+	cfg.PublicURL, cfg.DatabaseURL, cfg.NATSURL, cfg.KEKFile, cfg.WakePrefix = d.PublicURL, d.DatabaseURL, d.NATSURL, d.KEKFile, d.WakePrefix
+	cfg.Network = mcp.Network{Name: domain.NetworkTest, ChainID: chain.DevelopmentID}
+	cfg.Tokens = []domain.Token{{Address: domain.Address(chain.TestUSD().Hex()), Symbol: "tUSD", Decimals: chain.TestUSDDecimals}}
+	cfg.Arbitrator = arbitrator
+	return nil
+}
+
+// arbitrator returns the wallet of the operator who rules on disputes in
+// development.
+func (d *deployment) arbitrator(ctx context.Context) (domain.Address, error) {
+	keys, err := secret.Load(d.KEKFile)
+	if err != nil {
+		return "", err
+	}
+	pool, err := pgxpool.New(ctx, d.DatabaseURL)
+	if err != nil {
+		return "", fmt.Errorf("open the database: %w", err)
+	}
+	defer pool.Close()
+	return developmentWallet(ctx, secret.Vault{Pool: pool, Keys: keys}, "operator:arbitrator")
+}
+
+// publicHost names a host that a browser on this machine can open.
+func publicHost(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+func (d *deployment) save(dir string) error {
+	raw, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, deploymentFile)
+	if err := os.WriteFile(path+".new", raw, 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", deploymentFile, err)
+	}
+	return os.Rename(path+".new", path)
+}
+
+// loadDeployment returns what the development process on the data folder left.
+func loadDeployment() (deployment, error) {
+	dir, err := filepath.Abs(dataFolder())
+	if err != nil {
+		return deployment{}, err
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, deploymentFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return deployment{}, fmt.Errorf("this command works beside a development server only, and there is none in %s: start one with `make run`", dir)
+	}
+	if err != nil {
+		return deployment{}, fmt.Errorf("read %s: %w", deploymentFile, err)
+	}
+	var d deployment
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return deployment{}, fmt.Errorf("read %s: %w", deploymentFile, err)
+	}
+	return d, nil
+}
+
+// embedNATS starts NATS with JetStream in this process, on a file store in the
+// data folder. Where a process that runs it already answers, it returns that
+// one's deployment and no server.
+func embedNATS(dir string, log *slog.Logger) (*natsserver.Server, *deployment, error) {
+	before, err := loadDeployment()
+	if err == nil && answers(before.NATSURL) {
+		return nil, &before, nil
+	}
+	token := rand.Text()
+	ns, err := natsserver.NewServer(&natsserver.Options{
+		Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, Authorization: token,
+		JetStream: true, StoreDir: filepath.Join(dir, "nats"), NoSigs: true, NoLog: true, MaxPayload: 4 << 20,
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("start NATS: %w", err)
+	}
+	ns.Start()
+	if !ns.ReadyForConnections(20 * time.Second) {
+		return nil, nil, errors.New("start NATS: it does not get ready; if another copy is starting on this data folder, try again")
+	}
+	log.Debug("NATS is ready", "address", ns.Addr())
+	return ns, &deployment{NATSURL: fmt.Sprintf("nats://%s@%s", token, ns.Addr())}, nil
+}
+
+// migrateURL brings the database up to date as the owner of its tables.
+func migrateURL(ctx context.Context, url string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return fmt.Errorf("connect to migrate: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return migrations.Up(ctx, conn)
+}
+
+func banner(w io.Writer, addr, dir string, d *deployment, joined bool) {
+	fmt.Fprintf(w, "\n  Sidequest is running on http://%s\n\n", addr)
+	if joined {
+		fmt.Fprintf(w, "  a further copy of the one at %s: same database, same tokens\n", d.PublicURL)
+	}
+	fmt.Fprintf(w, `  MCP endpoint   %[1]s/mcp
+  tools by REST  %[1]s/api/whoami
+  health         http://%[2]s/health   metrics http://%[2]s/metrics
+  data           %[3]s
+
+  Next:  bin/sidequest token --agent ann     a token for an agent, made if new
+         make demo                           watch two agents strike a deal
+         SIDEQUEST_ADDR=127.0.0.1:8081 make run    a second copy beside this one
+  Stop with Ctrl-C.
+
+`, d.PublicURL, addr, dir)
+}
+
+// answers says whether a NATS server is there.
+func answers(url string) bool {
+	conn, err := nats.Connect(url, nats.Timeout(time.Second))
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}

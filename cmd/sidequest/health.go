@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"sidequest/mcp"
+)
+
+// stuck is how far a consumer may be behind before the program is not well.
+const stuck = 10_000 // positions
+
+// A healthReport is what GET /health answers. Status is ok; degraded when it
+// serves but something is missing; down when it cannot serve.
+type healthReport struct {
+	Status    string           `json:"status"`
+	Version   string           `json:"version"`
+	Postgres  part             `json:"postgres"`
+	NATS      part             `json:"nats"`
+	Consumers map[string]int64 `json:"consumers"` // positions behind the head
+	Network   string           `json:"network"`
+}
+
+type part struct {
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail,omitempty"`
+}
+
+func (p *process) health(w http.ResponseWriter, r *http.Request) {
+	report := p.examine(r.Context())
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	if report.Status == "down" {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	_ = enc.Encode(report) // a client that has left is not worth a line in the log
+}
+
+// examine looks at everything the program depends on. Without NATS it writes and
+// reads as before, and only hears of things later.
+func (p *process) examine(ctx context.Context) healthReport {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	report := healthReport{Status: "ok", Version: mcp.Version, Network: p.cfg.Network.Name, NATS: part{OK: p.nats.IsConnected()}}
+	if !report.NATS.OK {
+		report.Status, report.NATS.Detail = "degraded", "not connected; followers look for news by themselves"
+	}
+	lag, err := p.store.Lag(ctx)
+	if err != nil {
+		report.Status, report.Postgres.Detail = "down", "does not answer"
+		return report
+	}
+	report.Postgres.OK, report.Consumers = true, lag
+	for _, behind := range lag {
+		if behind > stuck {
+			report.Status = "degraded"
+		}
+	}
+	return report
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+
+	"sidequest/domain"
+	"sidequest/eventstore"
+	"sidequest/mcp"
+	"sidequest/mcp/delivery"
+	"sidequest/oauth"
+	"sidequest/projections"
+	"sidequest/secret"
+)
+
+// run is the whole program: it connects, wires, serves, and returns when ctx is
+// done and everything has come to its end. ready hears the address it listens on.
+func run(ctx context.Context, cfg config, log *slog.Logger, ready func(addr string)) error {
+	pool, err := openPool(ctx, cfg.DatabaseURL)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	conn, err := nats.Connect(cfg.NATSURL, nats.Name("sidequest"), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1))
+	if err != nil {
+		return fmt.Errorf("connect to NATS: %w", err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return fmt.Errorf("use JetStream: %w", err)
+	}
+	wake, err := eventstore.NewWake(conn, cfg.WakePrefix)
+	if err != nil {
+		return err
+	}
+	defer wake.Close()
+	keys, err := secret.Load(cfg.KEKFile)
+	if err != nil {
+		return err
+	}
+
+	p := &process{
+		name:  rand.Text(),
+		cfg:   cfg,
+		log:   log,
+		pool:  pool,
+		nats:  conn,
+		js:    js,
+		vault: secret.Vault{Pool: pool, Keys: keys},
+		store: eventstore.Open(eventstore.Config{
+			URL: cfg.DatabaseURL, Pool: pool, Wake: wake, Log: log, Categories: domain.Categories,
+		}),
+	}
+	return p.run(ctx, ready)
+}
+
+// A process is one copy of the program: what its parts share.
+type process struct {
+	name  string // among the copies, for leases
+	cfg   config
+	log   *slog.Logger
+	pool  *pgxpool.Pool
+	nats  *nats.Conn
+	js    jetstream.JetStream
+	vault secret.Vault
+	store *eventstore.Store
+
+	grants   *oauth.Grants
+	verifier *oauth.Verifier
+	market   *mcp.Market
+	feeds    *delivery.Feeds
+	server   *mcp.Server
+}
+
+// run starts the store first and stops it last, so that whatever else is still
+// under way can finish its writes.
+func (p *process) run(ctx context.Context, ready func(addr string)) error {
+	storing, stopStore := context.WithCancel(context.WithoutCancel(ctx))
+	stored := make(chan error, 1)
+	go func() { stored <- p.store.Run(storing) }()
+	err := p.wire(ctx)
+	if err == nil {
+		err = p.work(ctx, ready)
+	}
+	stopStore()
+	return errors.Join(err, <-stored)
+}
+
+// wire makes the parts that need the database, and the board if it is new.
+func (p *process) wire(ctx context.Context) error {
+	if err := projections.Prepare(ctx, p.pool); err != nil {
+		return err
+	}
+	cursors, err := loadCursors(ctx, p.vault, p.cfg.Network)
+	if err != nil {
+		return err
+	}
+	signing, err := oauth.LoadKeys(ctx, p.vault)
+	if err != nil {
+		return err
+	}
+	if p.grants, err = oauth.LoadGrants(ctx, p.store); err != nil {
+		return err
+	}
+	if err := p.configureBoard(ctx); err != nil {
+		return err
+	}
+	p.verifier = oauth.NewVerifier(signing, p.cfg.PublicURL, p.grants)
+	p.market = &mcp.Market{
+		Tools: mcp.Tools(), Store: p.store, DB: p.pool, Cursors: cursors,
+		Network: p.cfg.Network, Limits: p.cfg.Limits, Log: p.log, Now: time.Now,
+	}
+	p.feeds = delivery.New(delivery.Config{
+		DB: p.pool, Store: p.store, Cursors: cursors, ChainID: p.cfg.Network.ChainID, Network: p.cfg.Network.Name,
+		Codes: delivery.SketchCodes(), Revoked: p.grants.Revoked, Now: time.Now, Log: p.log,
+	})
+	p.server = &mcp.Server{Methods: map[string]mcp.Method{}, Authenticate: p.authenticate, BaseURL: p.cfg.PublicURL, Log: p.log}
+	for _, methods := range []map[string]mcp.Method{p.market.Methods(), p.feeds.Methods()} {
+		for name, m := range methods {
+			p.server.Methods[name] = m
+		}
+	}
+	return nil
+}
+
+// work runs every loop of the program until ctx is done or one of them fails.
+func (p *process) work(ctx context.Context, ready func(addr string)) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", p.cfg.Addr)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", p.cfg.Addr, err)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for _, view := range projections.All() {
+		g.Go(func() error { return p.store.Consume(ctx, view.Consumer()) })
+	}
+	relay := eventstore.Relay{Store: p.store, JetStream: p.js, Owner: p.name}
+	g.Go(func() error { return relay.Run(ctx) })
+	g.Go(func() error { return p.grants.Run(ctx) })
+	g.Go(func() error { return p.feeds.Run(ctx) })
+	g.Go(func() error { return p.expire(ctx) })
+	g.Go(func() error { return p.makePartitions(ctx) })
+	g.Go(func() error { return p.serve(ctx, listener) })
+	ready(listener.Addr().String())
+	return g.Wait()
+}
+
+// openPool connects to the views and the log as the program's own role.
+func openPool(ctx context.Context, url string) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("read the database URL: %w", err)
+	}
+	cfg.ConnConfig.RuntimeParams["search_path"] = projections.SearchPath()
+	cfg.ConnConfig.RuntimeParams["application_name"] = "sidequest"
+	cfg.MaxConns = max(cfg.MaxConns, 16)
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("reach the database: %w", err)
+	}
+	return pool, nil
+}
+
+// loadCursors returns the cursors of the deployment. Their key is made once and
+// shared by every process.
+func loadCursors(ctx context.Context, vault secret.Vault, n mcp.Network) (projections.Cursors, error) {
+	key, err := vault.GetOrCreate(ctx, "cursor:1", func() ([]byte, error) {
+		b := make([]byte, 32)
+		_, err := rand.Read(b)
+		return b, err
+	})
+	if err != nil {
+		return projections.Cursors{}, fmt.Errorf("load the cursor key: %w", err)
+	}
+	return projections.Cursors{
+		Network: fmt.Sprintf("%s %d", n.Name, n.ChainID), Keys: map[byte][]byte{1: key}, Current: 1,
+	}, nil
+}
+
+// drainTime bounds how long open requests may take to end.
+const drainTime = 10 * time.Second
+
+// serve answers HTTP until ctx is done, and then lets open requests end.
+func (p *process) serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{
+		Handler:           p.routes(),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 1000},
+		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve HTTP: %w", err)
+	case <-ctx.Done():
+	}
+	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	if err := server.Shutdown(bye); err != nil {
+		p.log.Warn("some requests did not end in time", "error", err)
+		return server.Close()
+	}
+	return nil
+}
