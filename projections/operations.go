@@ -20,16 +20,17 @@ var Operations = Projection{
 	Tables: `
 		CREATE TABLE operation_fact (
 			operation_id text COLLATE "C" NOT NULL,
+			pos          bigint NOT NULL,
 			event_id     text COLLATE "C" NOT NULL,
 			type         text NOT NULL,
 			at           timestamptz NOT NULL,
 			hash         bytea NOT NULL,
-			PRIMARY KEY (operation_id, event_id)
+			PRIMARY KEY (operation_id, pos)
 		);`,
 	Apply: func(b *pgx.Batch, e eventstore.Recorded) {
 		b.Queue(`
-			INSERT INTO operation_fact (operation_id, event_id, type, at, hash)
-			VALUES ($1, $2, $3, $4, $5)`, e.Causation, e.ID, e.Type, e.At, e.Hash)
+			INSERT INTO operation_fact (operation_id, pos, event_id, type, at, hash)
+			VALUES ($1, $2, $3, $4, $5, $6)`, e.Causation, e.Position, e.ID, e.Type, e.At, e.Hash)
 	},
 }
 
@@ -69,7 +70,7 @@ func GetOperation(ctx context.Context, db *pgxpool.Pool, owner domain.AgentKey, 
 		SELECT event_id, type, at, hash
 		FROM operation_fact
 		WHERE operation_id = $1
-		ORDER BY event_id`, id)
+		ORDER BY pos`, id)
 	if err != nil {
 		return Operation{}, false, fmt.Errorf("read the facts of operation %s: %w", id, err)
 	}
