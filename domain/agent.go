@@ -131,8 +131,8 @@ func (AgentRequestOpened) EventType() string { return "agent.request_opened" }
 // Apply implements [Event]. It forgets what is over by then, so the state stays
 // as small as the cap.
 func (e AgentRequestOpened) Apply(a Agent) Agent {
-	open := slices.DeleteFunc(slices.Clone(a.Open), func(r OpenRequest) bool { return !e.OpenedAt.Before(r.Until) })
-	a.Open = append(open, OpenRequest{e.RequestID, e.DeliveryDeadline})
+	a.Open = slices.DeleteFunc(slices.Clone(a.Open), func(r OpenRequest) bool { return !e.OpenedAt.Before(r.Until) })
+	a.Open = append(a.Open, OpenRequest{e.RequestID, e.DeliveryDeadline})
 	return a
 }
 

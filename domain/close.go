@@ -27,7 +27,7 @@ func (c CloseRequest) Decide(states States, m Meta) ([]Fact, CloseRequestAnswer,
 	}
 	return []Fact{
 		Requests.Record(string(c.RequestID), RequestClosed{r.lose("")}),
-		Agents.Record(string(m.Actor), AgentRequestSettled{c.RequestID}),
+		Agents.Record(string(m.Actor), AgentRequestSettled(c)),
 	}, CloseRequestAnswer{c.RequestID, StatusClosed}, nil
 }
 

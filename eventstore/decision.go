@@ -1,6 +1,7 @@
 package eventstore
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -74,11 +75,6 @@ func (d *decision) record(facts []domain.Fact, heads map[domain.Stream]head) err
 	return nil
 }
 
-// writes says whether the decision records events in the stream.
-func (d *decision) writes(s domain.Stream) bool {
-	return slices.ContainsFunc(d.events, func(e Recorded) bool { return e.Stream == s })
-}
-
 // A stored receipt, as it stands in log.operations.
 type stored struct {
 	operationID string
@@ -90,7 +86,7 @@ type stored struct {
 
 // answer returns what the ended operation answered, if this is a repeat of it.
 func (r stored) answer(op Operation) (Receipt, error) {
-	if r.tool != op.Tool || string(r.argsHash) != string(op.ArgsHash[:]) {
+	if r.tool != op.Tool || !bytes.Equal(r.argsHash, op.ArgsHash[:]) {
 		return Receipt{}, keyConflict()
 	}
 	return ended(r.operationID, r.status, r.result, true)

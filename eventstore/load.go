@@ -26,7 +26,7 @@ func (s *Store) look(ctx context.Context, op Operation, streams []domain.Stream)
 		SELECT operation_id, tool, args_hash, status, result
 		FROM log.operations
 		WHERE owner = $1 AND op_key = $2`, op.Owner, op.Key).
-		QueryRow(func(row pgx.Row) error { return seen.scanReceipt(row) })
+		QueryRow(seen.scanReceipt)
 	if len(streams) > 0 {
 		b.Queue(selectEvents+`
 			WHERE stream_id = ANY ($1)

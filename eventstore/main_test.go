@@ -57,7 +57,7 @@ func (c Count) Decide(states domain.States, _ domain.Meta) ([]domain.Fact, Count
 		facts = append(facts, tallies.Record(c.ID, Counted{c.By, c.Note}))
 		t.N += c.By
 	}
-	return facts, CountAnswer{t.N}, nil
+	return facts, CountAnswer(t), nil
 }
 
 // A process is one copy of the program, as far as the store goes.

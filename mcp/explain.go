@@ -22,7 +22,8 @@ func explain(v *validator.ValidationError) *domain.Error {
 		}
 		v = v.Causes[0]
 	}
-	field, rule := v.InstanceLocation, ""
+	field := v.InstanceLocation
+	var rule string
 	switch k := v.ErrorKind.(type) {
 	case *kind.Required:
 		field, rule = append(field, k.Missing[0]), "is required"

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -45,7 +46,7 @@ func shapeOf(t reflect.Type) *jsonschema.Schema {
 	case reflect.TypeFor[domain.When]():
 		return &jsonschema.Schema{
 			Description: "Unix seconds, an RFC 3339 time, or a duration from now such as 72h or 3d.",
-			AnyOf:       []*jsonschema.Schema{{Type: "integer", Minimum: "0"}, {Type: "string", MinLength: ptr[uint64](1), MaxLength: ptr[uint64](40)}},
+			AnyOf:       []*jsonschema.Schema{{Type: "integer", Minimum: "0"}, {Type: "string", MinLength: new(uint64(1)), MaxLength: new(uint64(40))}},
 		}
 	case reflect.TypeFor[time.Time]():
 		return &jsonschema.Schema{Type: "string", Format: "date-time"}
@@ -54,8 +55,6 @@ func shapeOf(t reflect.Type) *jsonschema.Schema {
 	}
 	return nil
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // compile makes the schema ready to check values. Schemas are made when the
 // program starts; one that is wrong is a fault of ours.
@@ -93,7 +92,7 @@ func checkEIP55(v any) error {
 	if digits == lower(digits) || digits == upper(digits) || s == common.HexToAddress(s).Hex() {
 		return nil
 	}
-	return fmt.Errorf("wrong checksum")
+	return errors.New("wrong checksum")
 }
 
 func lower(s string) string { return string(bytes.ToLower([]byte(s))) }
@@ -106,7 +105,7 @@ func (s Schema) Check(value any) error {
 	if err == nil {
 		return nil
 	}
-	v, ok := err.(*validator.ValidationError)
+	v, ok := errors.AsType[*validator.ValidationError](err)
 	if !ok {
 		return fmt.Errorf("check against a schema: %w", err)
 	}

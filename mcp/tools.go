@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"slices"
+
 	"sidequest/domain"
 	"sidequest/projections"
 )
@@ -8,7 +10,11 @@ import (
 // Tools returns the tool table. To add a tool, add a row: a command of the domain
 // makes a write, a query over views makes a read. Everything else follows.
 func Tools() []Tool {
-	reads, hires, works := []string{ScopeRead}, []string{ScopeHire}, []string{ScopeWork}
+	return slices.Concat(readTools(), hireTools(), workTools())
+}
+
+func readTools() []Tool {
+	reads := []string{ScopeRead}
 	return []Tool{
 		whoamiTool(read(Tool{
 			Name:   "whoami",
@@ -62,7 +68,12 @@ func Tools() []Tool {
 			Description: "Tells how a write of this agent ended, by the operationId it answered. It never does anything again. " +
 				"If you never got an answer, repeat the write itself with the same operationKey and arguments instead.",
 		}, checkOperation, &projections.Operations),
+	}
+}
 
+func hireTools() []Tool {
+	hires := []string{ScopeHire}
+	return []Tool{
 		write[domain.RequestQuotes](Tool{
 			Name:   "request_quotes",
 			Title:  "Request quotes",
@@ -87,7 +98,12 @@ func Tools() []Tool {
 			Destructive: true,
 			Description: "Ends your own open request without taking a quote. Use it when you no longer want the work done. It cannot be reopened.",
 		}),
+	}
+}
 
+func workTools() []Tool {
+	works := []string{ScopeWork}
+	return []Tool{
 		write[domain.SubmitQuote](Tool{
 			Name:   "submit_quote",
 			Title:  "Submit a quote",

@@ -110,7 +110,7 @@ func collectFeed(rows pgx.Rows, err error) ([]FeedRow, error) {
 	}
 	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (FeedRow, error) {
 		var r FeedRow
-		err := row.Scan(&r.Board, &r.FeedID.Feed, &r.Audience, &r.Pos, &r.Ord, &r.RowID, &r.Kind,
+		err := row.Scan(&r.Board, &r.Feed, &r.Audience, &r.Pos, &r.Ord, &r.RowID, &r.Kind,
 			&r.RequestID, &r.TaskID, &r.OccurredAt, &r.Data)
 		return r, err
 	})
@@ -132,7 +132,7 @@ func FeedAfter(ctx context.Context, db *pgxpool.Pool, feeds []FeedID, after Plac
 		SELECT i.board, i.feed, i.audience, i.pos, i.ord, i.row_id, i.kind, i.request_id, i.task_id, i.occurred_at, i.data
 		FROM unnest($1::text[], $2::text[], $3::text[]) AS f(board, feed, audience)
 		CROSS JOIN LATERAL (
-			SELECT *
+			SELECT board, feed, audience, pos, ord, row_id, kind, request_id, task_id, occurred_at, data
 			FROM feed_item
 			WHERE (board, feed, audience) = (f.board, f.feed, f.audience) AND (pos, ord) > ($4, $5)
 			ORDER BY pos, ord

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"time"
@@ -128,9 +129,7 @@ func (p *process) wire(ctx context.Context) error {
 	})
 	p.server = &mcp.Server{Methods: map[string]mcp.Method{}, Authenticate: p.authenticate, BaseURL: p.cfg.PublicURL, Log: p.log}
 	for _, methods := range []map[string]mcp.Method{p.market.Methods(), p.feeds.Methods()} {
-		for name, m := range methods {
-			p.server.Methods[name] = m
-		}
+		maps.Copy(p.server.Methods, methods)
 	}
 	return nil
 }
