@@ -156,7 +156,7 @@ func (b *batcher) insist(batch []*member) ([]outcome, error) {
 	for attempt := 1; ; attempt++ {
 		ctx, cancel := context.WithDeadline(context.Background(), deadline)
 		outcomes, err := b.send(ctx, batch)
-		if err == nil || !passing(err) || ctx.Err() != nil {
+		if err == nil || !b.passing(err) || ctx.Err() != nil {
 			cancel()
 			return outcomes, err
 		}
@@ -167,13 +167,13 @@ func (b *batcher) insist(batch []*member) ([]outcome, error) {
 	}
 }
 
-// passing says whether sending the same batch again may help: the connection was
-// lost, or the server was busy, starting or stopping (SQLSTATE classes 40, 53,
-// 55, 57, 58 and 08).
-func passing(err error) bool {
+// passing says whether sending the same batch again may help: there is no
+// connection any more, or the server was busy, starting or stopping (SQLSTATE
+// classes 40, 53, 55, 57, 58 and 08). A batch that cannot even be encoded stays so.
+func (b *batcher) passing(err error) bool {
 	pg, answered := errors.AsType[*pgconn.PgError](err)
 	if !answered {
-		return true
+		return b.conn == nil || b.conn.IsClosed()
 	}
 	switch pg.Code[:2] {
 	case "08", "40", "53", "55", "57", "58":

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,8 +15,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	natsserver "github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 
 	"sidequest/chain"
 	"sidequest/domain"
@@ -70,18 +67,19 @@ func dev(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 	if err := migrateURL(ctx, cluster.URL(postgres.Database, postgres.Owner)); err != nil {
 		return err
 	}
-	ns, d, err := embedNATS(dir, log)
+	ns, d, err := startNATS(ctx, dir)
 	if err != nil {
 		return err
 	}
-	if ns != nil {
-		defer ns.WaitForShutdown()
-		defer ns.Shutdown()
+	first := ns != nil
+	if first {
+		defer ns.stop()
+		d = &deployment{NATSURL: ns.url}
 	}
-	if err := d.complete(ctx, &cfg, dir, cluster, ns != nil); err != nil {
+	if err := d.complete(ctx, &cfg, dir, cluster, first); err != nil {
 		return err
 	}
-	return run(ctx, cfg, log, func(addr string) { banner(stdout, addr, dir, d, ns == nil) })
+	return run(ctx, cfg, log, func(addr string) { banner(stdout, addr, dir, d, !first) })
 }
 
 // complete fills in the configuration of a development process, and leaves a
@@ -171,30 +169,6 @@ func loadDeployment() (deployment, error) {
 	return d, nil
 }
 
-// embedNATS starts NATS with JetStream in this process, on a file store in the
-// data folder. Where a process that runs it already answers, it returns that
-// one's deployment and no server.
-func embedNATS(dir string, log *slog.Logger) (*natsserver.Server, *deployment, error) {
-	before, err := loadDeployment()
-	if err == nil && answers(before.NATSURL) {
-		return nil, &before, nil
-	}
-	token := rand.Text()
-	ns, err := natsserver.NewServer(&natsserver.Options{
-		Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, Authorization: token,
-		JetStream: true, StoreDir: filepath.Join(dir, "nats"), NoSigs: true, NoLog: true, MaxPayload: 4 << 20,
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("start NATS: %w", err)
-	}
-	ns.Start()
-	if !ns.ReadyForConnections(20 * time.Second) {
-		return nil, nil, errors.New("start NATS: it does not get ready; if another copy is starting on this data folder, try again")
-	}
-	log.Debug("NATS is ready", "address", ns.Addr())
-	return ns, &deployment{NATSURL: fmt.Sprintf("nats://%s@%s", token, ns.Addr())}, nil
-}
-
 // migrateURL brings the database up to date as the owner of its tables.
 func migrateURL(ctx context.Context, url string) error {
 	conn, err := pgx.Connect(ctx, url)
@@ -221,14 +195,4 @@ func banner(w io.Writer, addr, dir string, d *deployment, joined bool) {
   Stop with Ctrl-C.
 
 `, d.PublicURL, addr, dir)
-}
-
-// answers says whether a NATS server is there.
-func answers(url string) bool {
-	conn, err := nats.Connect(url, nats.Timeout(time.Second))
-	if err != nil {
-		return false
-	}
-	conn.Close()
-	return true
 }
