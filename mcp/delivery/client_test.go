@@ -17,9 +17,15 @@ import (
 type client struct {
 	url   string
 	token string
+	old   bool // it speaks a legacy revision
 }
 
-func (p *process) as(token string) client { return client{p.url, token} }
+func (p *process) as(token string) client { return client{url: p.url, token: token} }
+
+func (c client) legacy() client {
+	c.old = true
+	return c
+}
 
 // An occurrence is one notice as clients get it.
 type occurrence struct {
@@ -53,21 +59,27 @@ type pollResult struct {
 	NextPollMS int          `json:"nextPollMs"`
 }
 
-// post sends a modern request; params are members of the parameters.
+// post sends a request; params are members of the parameters.
 func (c client) post(ctx context.Context, method, params string) (*http.Response, error) {
-	if params != "" {
-		params += ","
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	switch {
+	case c.old:
+	case params == "":
+		params = meta
+	default:
+		params += "," + meta
 	}
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":%q,"params":{%s"_meta":{
-		"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`, method, params)
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":%q,"params":{%s}}`, method, params)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+c.token)
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("MCP-Protocol-Version", "2026-07-28")
-	req.Header.Set("Mcp-Method", method)
+	if !c.old {
+		req.Header.Set("MCP-Protocol-Version", "2026-07-28")
+		req.Header.Set("Mcp-Method", method)
+	}
 	return http.DefaultClient.Do(req)
 }
 

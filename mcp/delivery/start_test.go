@@ -53,6 +53,8 @@ func TestAReaderBeginsWhereItsCursorAndAgeSay(t *testing.T) {
 	t.Parallel()
 	m := open(t)
 	h := tell(t, m)
+	m.idle = true
+	late := m.start(t) // it has nothing of this in memory
 	first := cursors().Encode(h.feed, 1, projections.Place{})
 	otherEpoch := cursors().Encode(h.feed, 7, h.head)
 	future := cursors().Encode(h.feed, 1, projections.Place{Pos: h.head.Pos + 1000})
@@ -86,7 +88,7 @@ func TestAReaderBeginsWhereItsCursorAndAgeSay(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			want := strings.Fields(tt.want)
-			ann := m.main.as(m.another(t, "ann"))
+			ann := late.as(m.another(t, "ann"))
 
 			r := ann.poll(t, `"name":"sidequest.inbox"`+tt.params)
 			if diff := cmp.Diff(want, h.told(r.Events), cmpopts.EquateEmpty()); diff != "" || r.Truncated != tt.truncated {
