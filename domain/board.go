@@ -30,22 +30,22 @@ type Board struct {
 
 // A Token is money a board deals in.
 type Token struct {
-	Address  Address `json:"address"`
-	Symbol   string  `json:"symbol"`
-	Decimals int     `json:"decimals"` // 0–18
+	Address  Address `json:"address" jsonschema_description:"Address of its contract."`
+	Symbol   string  `json:"symbol" jsonschema_description:"What people call it."`
+	Decimals int     `json:"decimals" jsonschema_description:"Most digits behind the point of an amount."` // 0–18
 }
 
 // WindowBounds are the shortest and longest windows a board allows.
 type WindowBounds struct {
-	Review      WindowRange `json:"review"`
-	Dispute     WindowRange `json:"dispute"`
-	Arbitration WindowRange `json:"arbitration"`
+	Review      WindowRange `json:"review" jsonschema_description:"For the approver, after delivery."`
+	Dispute     WindowRange `json:"dispute" jsonschema_description:"For the worker, after a rejection."`
+	Arbitration WindowRange `json:"arbitration" jsonschema_description:"For the arbitrator, after a dispute."`
 }
 
 // A WindowRange bounds one window, both ends included.
 type WindowRange struct {
-	MinSeconds int64 `json:"minSeconds"`
-	MaxSeconds int64 `json:"maxSeconds"`
+	MinSeconds int64 `json:"minSeconds" jsonschema_description:"The shortest."`
+	MaxSeconds int64 `json:"maxSeconds" jsonschema_description:"The longest."`
 }
 
 // Boards is the category of boards, by slug.

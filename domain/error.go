@@ -55,8 +55,8 @@ func (c Class) LeavesReceipt() bool { return c == Conflict }
 
 // A Step is a call the reader of an answer can make next.
 type Step struct {
-	Tool string         `json:"tool"`
-	Args map[string]any `json:"args"`
+	Tool string         `json:"tool" jsonschema_description:"The tool to call."`
+	Args map[string]any `json:"args" jsonschema_description:"Its arguments."`
 }
 
 // An Error is a refusal that may be shown to the caller. Every other error is

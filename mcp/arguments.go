@@ -3,6 +3,11 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/invopop/jsonschema"
@@ -23,12 +28,16 @@ func (m *Market) arguments(t Tool, c Caller, raw []byte) (arguments, error) {
 	if err != nil {
 		return arguments{}, domain.Refuse(domain.Invalid, "the arguments are not JSON")
 	}
-	value = canonicalText(value)
+	if value, err = canonicalValue(value, nil); err != nil {
+		return arguments{}, err
+	}
 	if err := t.In.Check(value); err != nil {
 		return arguments{}, err
 	}
 	object := value.(map[string]any) // the schema has seen to that
-	canonicalAddresses(t.In.doc, object)
+	if _, err := canonicalAddresses(t.In.doc, object, nil); err != nil {
+		return arguments{}, err
+	}
 	var in arguments
 	if t.Write {
 		if in.op, err = m.operation(t, c, raw, object); err != nil {
@@ -63,42 +72,82 @@ func (m *Market) operation(t Tool, c Caller, raw []byte, object map[string]any) 
 	}, nil
 }
 
-// canonicalText puts all text into Unicode normal form C, in which its length is
-// counted and in which equal texts are equal.
-func canonicalText(value any) any {
+// canonicalValue puts all text into Unicode normal form C, in which its length is
+// counted and in which equal texts are equal, and writes whole numbers as such:
+// JSON knows no difference between 50 and 50.0 or 5e1. path is where the value
+// stands.
+func canonicalValue(value any, path []string) (_ any, err error) {
 	switch v := value.(type) {
 	case string:
-		return norm.NFC.String(v)
+		return norm.NFC.String(v), nil
+	case json.Number:
+		return canonicalNumber(v, path)
 	case []any:
 		for i := range v {
-			v[i] = canonicalText(v[i])
+			if v[i], err = canonicalValue(v[i], within(path, strconv.Itoa(i))); err != nil {
+				return nil, err
+			}
 		}
 	case map[string]any:
-		for name := range v {
-			v[name] = canonicalText(v[name])
-		}
-	}
-	return value
-}
-
-// canonicalAddresses puts every address into its checksummed form (EIP-55). The
-// value fits the schema.
-func canonicalAddresses(s *jsonschema.Schema, value any) any {
-	switch v := value.(type) {
-	case string:
-		if s.Format == "eip55" {
-			return common.HexToAddress(v).Hex()
-		}
-	case []any:
-		for i := range v {
-			v[i] = canonicalAddresses(s.Items, v[i])
-		}
-	case map[string]any:
-		for name := range v {
-			if p, ok := s.Properties.Get(name); ok {
-				v[name] = canonicalAddresses(p, v[name])
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if v[name], err = canonicalValue(v[name], within(path, name)); err != nil {
+				return nil, err
 			}
 		}
 	}
-	return value
+	return value, nil
 }
+
+// canonicalNumber refuses what other programs would read as another number: they
+// keep numbers as floating point, which is exact up to here (RFC 8259, section 6).
+func canonicalNumber(n json.Number, path []string) (json.Number, error) {
+	const exact = 1<<53 - 1
+	f, err := n.Float64()
+	if err != nil || math.Abs(f) > exact {
+		return "", refuseAt(path, "must be a number from -%d to %d", exact, exact)
+	}
+	if f == math.Trunc(f) {
+		return json.Number(strconv.FormatInt(int64(f), 10)), nil
+	}
+	return n, nil
+}
+
+// canonicalAddresses puts every address into its checksummed form (EIP-55). It
+// accepts one in a single case, and one in mixed case only with the right
+// checksum: mixed case is a promise that it was not mistyped. The value fits the
+// schema.
+func canonicalAddresses(s *jsonschema.Schema, value any, path []string) (_ any, err error) {
+	switch v := value.(type) {
+	case string:
+		if s.Pattern == addressPattern {
+			return canonicalAddress(v, path)
+		}
+	case []any:
+		for i := range v {
+			if v[i], err = canonicalAddresses(s.Items, v[i], within(path, strconv.Itoa(i))); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if p, ok := s.Properties.Get(name); ok {
+				if v[name], err = canonicalAddresses(p, v[name], within(path, name)); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return value, nil
+}
+
+func canonicalAddress(s string, path []string) (string, error) {
+	checksummed := common.HexToAddress(s).Hex()
+	digits := s[len("0x"):]
+	if s == checksummed || digits == strings.ToLower(digits) || digits == strings.ToUpper(digits) {
+		return checksummed, nil
+	}
+	return "", refuseAt(path, "has a wrong checksum (EIP-55); check that it is complete and unchanged")
+}
+
+// within returns the path of a member of what stands at path.
+func within(path []string, name string) []string { return append(slices.Clip(path), name) }

@@ -18,26 +18,26 @@ type operationQuery struct {
 
 // operationResult tells how an operation ended.
 type operationResult struct {
-	ID      string           `json:"id"`
-	Tool    string           `json:"tool"`
+	ID      string           `json:"id" jsonschema_description:"The operation."`
+	Tool    string           `json:"tool" jsonschema_description:"The tool that was called."`
 	Stage   string           `json:"stage" jsonschema:"enum=recorded" jsonschema_description:"recorded: it is in the log for ever."`
 	Status  string           `json:"status" jsonschema:"enum=confirmed,enum=refused" jsonschema_description:"confirmed: done, see result. refused: the state of the market did not allow it, see refusal."`
-	Result  json.RawMessage  `json:"result,omitempty"`
-	Refusal *Failure         `json:"refusal,omitempty"`
-	Receipt operationReceipt `json:"receipt"`
+	Result  json.RawMessage  `json:"result,omitempty" jsonschema_description:"The result of that call, if it was confirmed."`
+	Refusal *Failure         `json:"refusal,omitempty" jsonschema_description:"The refusal of that call, if it was refused."`
+	Receipt operationReceipt `json:"receipt" jsonschema_description:"The evidence."`
 	Retry   domain.Retry     `json:"retry,omitempty" jsonschema:"enum=same-key,enum=after-operator,enum=new-key,enum=none" jsonschema_description:"What repeating the write would do, if it was refused."`
 }
 
 // operationReceipt is the evidence of an operation.
 type operationReceipt struct {
-	At    time.Time          `json:"at"`
+	At    time.Time          `json:"at" jsonschema_description:"When it ended, in UTC."`
 	Facts []operationFactDoc `json:"facts" jsonschema_description:"What the operation put on the record."`
 }
 
 type operationFactDoc struct {
-	EventID string    `json:"eventId"`
-	Type    string    `json:"type"`
-	At      time.Time `json:"at"`
+	EventID string    `json:"eventId" jsonschema_description:"Names the event."`
+	Type    string    `json:"type" jsonschema_description:"What happened, such as request.opened."`
+	At      time.Time `json:"at" jsonschema_description:"When it happened, in UTC."`
 	Hash    string    `json:"hash" jsonschema_description:"SHA-256 of the recorded event, in hex."`
 }
 

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
@@ -13,22 +14,13 @@ import (
 // explain turns the first fault of a value into a refusal that names the field
 // and the rule. It never repeats the value: that is someone else's text.
 func explain(v *validator.ValidationError) *domain.Error {
-	for len(v.Causes) > 0 {
-		if k, ok := v.ErrorKind.(*kind.OneOf); ok && len(k.Subschemas) == 0 {
-			break // which alternative was meant cannot be told
-		}
-		if _, ok := v.ErrorKind.(*kind.AnyOf); ok {
-			break
-		}
-		v = v.Causes[0]
-	}
-	field := v.InstanceLocation
-	var rule string
+	v = firstFault(v)
+	field, rule := v.InstanceLocation, ""
 	switch k := v.ErrorKind.(type) {
 	case *kind.Required:
 		field, rule = append(field, k.Missing[0]), "is required"
 	case *kind.AdditionalProperties:
-		field, rule = append(field, k.Properties[0]), "is not an argument of this tool"
+		field, rule = append(field, slices.Min(k.Properties)), "is not an argument of this tool"
 	case *kind.Type:
 		rule = "must be of type " + strings.Join(k.Want, " or ")
 	case *kind.Enum:
@@ -38,7 +30,7 @@ func explain(v *validator.ValidationError) *domain.Error {
 	case *kind.Pattern:
 		rule = "must match the pattern " + k.Want
 	case *kind.Format:
-		rule = formatRule(k.Want)
+		rule = "must be a " + k.Want
 	case *kind.MinLength:
 		rule = fmt.Sprintf("must have at least %d characters (minLength); it has %d", k.Want, k.Got)
 	case *kind.MaxLength:
@@ -58,17 +50,37 @@ func explain(v *validator.ValidationError) *domain.Error {
 	default:
 		rule = "does not fit its schema"
 	}
-	if len(field) == 0 {
-		return domain.Refuse(domain.Invalid, "the arguments %s", rule)
-	}
-	return domain.Refuse(domain.Invalid, "%s %s", field[len(field)-1], rule).At(pointer(field))
+	return refuseAt(field, "%s", rule)
 }
 
-func formatRule(format string) string {
-	if format == "eip55" {
-		return "has a wrong checksum (EIP-55); check that it is complete and unchanged"
+// firstFault returns the fault to name: of all there are the one whose field comes
+// first, so that a repeated call hears the same. An alternative is named as a
+// whole, since which one was meant cannot be told.
+func firstFault(v *validator.ValidationError) *validator.ValidationError {
+	if _, alternatives := v.ErrorKind.(*kind.AnyOf); alternatives || len(v.Causes) == 0 {
+		return v
 	}
-	return "must be a " + format
+	first := firstFault(v.Causes[0])
+	for _, cause := range v.Causes[1:] {
+		if other := firstFault(cause); slices.Compare(other.InstanceLocation, first.InstanceLocation) < 0 {
+			first = other
+		}
+	}
+	return first
+}
+
+// refuseAt refuses the argument at a path by a rule, of which it is the subject.
+func refuseAt(path []string, rule string, args ...any) *domain.Error {
+	const longest = 100 // characters; a name may be foreign text
+	at := pointer(path)
+	if r := []rune(at); len(r) > longest {
+		at = string(r[:longest]) + "…"
+	}
+	rule = fmt.Sprintf(rule, args...)
+	if at == "" {
+		return domain.Refuse(domain.Invalid, "the arguments %s", rule)
+	}
+	return domain.Refuse(domain.Invalid, "%s %s", at[1:], rule).At(at)
 }
 
 func words(values []any) string {

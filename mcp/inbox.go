@@ -17,7 +17,7 @@ type inboxQuery struct {
 type inboxResult struct {
 	Events          []projections.Occurrence `json:"events" jsonschema_description:"Oldest first. Summaries are written by Sidequest and hold ids, amounts and times only."`
 	Cursor          string                   `json:"cursor" jsonschema_description:"Pass it next time to continue right behind these notices."`
-	HasMore         bool                     `json:"hasMore"`
+	HasMore         bool                     `json:"hasMore" jsonschema_description:"Whether more notices wait behind these."`
 	Gap             bool                     `json:"gap" jsonschema_description:"Notices since your cursor are too old to be shown; read the lists once to be up to date."`
 	NextPollSeconds int                      `json:"nextPollSeconds" jsonschema:"minimum=0" jsonschema_description:"When to ask again: 0 for at once."`
 }

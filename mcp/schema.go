@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-
 	"time"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/invopop/jsonschema"
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -32,22 +30,26 @@ func reflectSchema(t reflect.Type) *jsonschema.Schema {
 	return s
 }
 
+// addressPattern marks what [canonicalAddresses] puts in order. A format of our
+// own would say it better, but strict validators refuse a schema with one.
+const addressPattern = `^0x[0-9a-fA-F]{40}$`
+
 // shapeOf returns the schema of a type that is more than its Go kind says.
 func shapeOf(t reflect.Type) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[domain.AgentID]():
 		return &jsonschema.Schema{Type: "string", Pattern: `^[1-9][0-9]{0,77}$`}
 	case reflect.TypeFor[domain.Address]():
-		return &jsonschema.Schema{Type: "string", Pattern: `^0x[0-9a-fA-F]{40}$`, Format: "eip55"}
+		return &jsonschema.Schema{Type: "string", Pattern: addressPattern}
 	case reflect.TypeFor[domain.Amount]():
 		return &jsonschema.Schema{Type: "string", Pattern: `^[0-9]{1,30}(\.[0-9]{1,18})?$`}
 	case reflect.TypeFor[domain.RequestID](), reflect.TypeFor[domain.QuoteID](), reflect.TypeFor[domain.TaskID]():
 		return &jsonschema.Schema{Type: "string", Pattern: `^[A-Za-z0-9_-]{1,64}$`}
 	case reflect.TypeFor[domain.When]():
-		return &jsonschema.Schema{
-			Description: "Unix seconds, an RFC 3339 time, or a duration from now such as 72h or 3d.",
-			AnyOf:       []*jsonschema.Schema{{Type: "integer", Minimum: "0"}, {Type: "string", MinLength: new(uint64(1)), MaxLength: new(uint64(40))}},
-		}
+		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
+			{Type: "integer", Minimum: "0", Description: "Unix seconds."},
+			{Type: "string", MinLength: new(uint64(1)), MaxLength: new(uint64(40)), Description: "An RFC 3339 time, or a duration from now such as 72h or 3d."},
+		}}
 	case reflect.TypeFor[time.Time]():
 		return &jsonschema.Schema{Type: "string", Format: "date-time"}
 	case reflect.TypeFor[json.RawMessage]():
@@ -69,7 +71,6 @@ func compile(name string, doc *jsonschema.Schema) Schema {
 	}
 	c := validator.NewCompiler()
 	c.AssertFormat()
-	c.RegisterFormat(&validator.Format{Name: "eip55", Validate: checkEIP55})
 	url := "sidequest:" + name
 	if err := c.AddResource(url, value); err != nil {
 		panic(fmt.Sprintf("schema of %s: %v", name, err))
@@ -80,23 +81,6 @@ func compile(name string, doc *jsonschema.Schema) Schema {
 	}
 	return Schema{raw, doc, compiled}
 }
-
-// checkEIP55 accepts an address in one case, and in mixed case only with the
-// right checksum (EIP-55): mixed case is a promise that it was not mistyped.
-func checkEIP55(v any) error {
-	s, ok := v.(string)
-	if !ok || !common.IsHexAddress(s) {
-		return nil // its pattern says what is wrong
-	}
-	digits := s[2:]
-	if digits == lower(digits) || digits == upper(digits) || s == common.HexToAddress(s).Hex() {
-		return nil
-	}
-	return errors.New("wrong checksum")
-}
-
-func lower(s string) string { return string(bytes.ToLower([]byte(s))) }
-func upper(s string) string { return string(bytes.ToUpper([]byte(s))) }
 
 // Check returns the refusal of a value that does not fit, or nil. The value is as
 // [encoding/json] decodes it, with numbers as [json.Number].

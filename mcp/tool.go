@@ -23,6 +23,7 @@ type Tool struct {
 	Description string   // when to use it and what it does, for a model to choose by
 	Scopes      []string // any one of them suffices
 	Destructive bool     // it can end something that cannot be brought back
+	Refusals    []string // codes finer than their class that it can give, see docs/errors.md
 	Meta        map[string]any
 
 	Write   bool // it has an operationKey and an effect
@@ -37,10 +38,11 @@ type arguments struct {
 	op        eventstore.Operation // of a write
 }
 
-// decode reads the arguments into a command or query.
+// decode reads the arguments into a command or query. They fit its schema, so one
+// that cannot be read is a fault of ours.
 func (a arguments) decode(v any) error {
 	if err := json.Unmarshal(a.canonical, v); err != nil {
-		return domain.Refuse(domain.Invalid, "the arguments cannot be read: %v", err)
+		return fmt.Errorf("decode the arguments: %w", err)
 	}
 	return nil
 }
@@ -105,11 +107,11 @@ func (t Tool) withFields(fields any, run func(ctx context.Context, m *Market, c 
 // The forms of an answer. Each stands in a closed schema; ok tells them apart.
 type (
 	readAnswered struct {
-		OK     bool `json:"ok"`
+		OK     bool `json:"ok" jsonschema_description:"true: here is the result."`
 		Result any  `json:"result"`
 	}
 	writeAnswered struct {
-		OK          bool            `json:"ok"`
+		OK          bool            `json:"ok" jsonschema_description:"true: the call was granted."`
 		Status      string          `json:"status" jsonschema:"enum=confirmed,enum=pending,enum=approval,enum=rejected,enum=reverted,enum=dropped" jsonschema_description:"confirmed: done and recorded. pending: not known yet, use check_operation. approval: a human decides at approveUrl."`
 		OperationID string          `json:"operationId" jsonschema_description:"Names this operation for check_operation."`
 		ApproveURL  string          `json:"approveUrl,omitempty" jsonschema_description:"Where the operator decides."`
@@ -117,7 +119,7 @@ type (
 	}
 	// A Failure is a refusal as every transport shows it.
 	Failure struct {
-		OK         bool         `json:"ok"`
+		OK         bool         `json:"ok" jsonschema_description:"false: refused or failed; retry tells what a repeat does."`
 		Code       string       `json:"code" jsonschema_description:"What is wrong, for programs."`
 		Message    string       `json:"message" jsonschema_description:"What is wrong and what to do, for people and models."`
 		Reason     string       `json:"reason,omitempty" jsonschema_description:"The kind of refusal, where the code is finer."`
@@ -147,15 +149,20 @@ func withOperationKey(s *jsonschema.Schema) *jsonschema.Schema {
 // readAnswer is the schema of what a read tool answers.
 func readAnswer(result *jsonschema.Schema) *jsonschema.Schema {
 	s := reflectSchema(reflect.TypeFor[readAnswered]())
-	s.Properties.Set("result", result)
+	s.Properties.Set("result", describedAs("What was asked for.", result))
 	return eitherWay(s)
 }
 
 // writeAnswer is the schema of what a write tool answers.
 func writeAnswer(result *jsonschema.Schema) *jsonschema.Schema {
 	s := reflectSchema(reflect.TypeFor[writeAnswered]())
-	s.Properties.Set("result", result)
+	s.Properties.Set("result", describedAs("What came of it, once confirmed.", result))
 	return eitherWay(s)
+}
+
+func describedAs(what string, s *jsonschema.Schema) *jsonschema.Schema {
+	s.Description = what
+	return s
 }
 
 // eitherWay is the schema of an answer that is a success or a refusal. Clients
@@ -170,7 +177,8 @@ func eitherWay(success *jsonschema.Schema) *jsonschema.Schema {
 }
 
 func setConst(s *jsonschema.Schema, ok bool) {
-	s.Properties.Set("ok", &jsonschema.Schema{Type: "boolean", Const: ok})
+	property, _ := s.Properties.Get("ok")
+	property.Const = ok
 }
 
 // definition is how tools/list shows the tool.

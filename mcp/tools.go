@@ -58,14 +58,14 @@ func readTools() []Tool {
 			Title:  "Inbox",
 			Scopes: reads,
 			Description: "Lists what happened that concerns this agent, oldest first, with the next useful call for each notice. " +
-				"Keep the cursor of the answer and pass it next time: nothing is lost or repeated. Poll it when you cannot hold events/stream open.",
+				"Keep the cursor of the answer and pass it next time: nothing is lost or repeated. Use it when you cannot hold events/stream open.",
 		}, inbox, &projections.Feed),
 
 		read(Tool{
 			Name:   "check_operation",
 			Title:  "Check an operation",
 			Scopes: reads,
-			Description: "Tells how a write of this agent ended, by the operationId it answered. It never does anything again. " +
+			Description: "Tells how a write of this agent ended, by the operationId it answered; it never does anything again. Use it when an answer was pending. " +
 				"If you never got an answer, repeat the write itself with the same operationKey and arguments instead.",
 		}, checkOperation, &projections.Operations),
 	}
@@ -75,9 +75,10 @@ func hireTools() []Tool {
 	hires := []string{ScopeHire}
 	return []Tool{
 		write[domain.RequestQuotes](Tool{
-			Name:   "request_quotes",
-			Title:  "Request quotes",
-			Scopes: hires,
+			Name:     "request_quotes",
+			Title:    "Request quotes",
+			Scopes:   hires,
+			Refusals: []string{"deadline-order", "window-bounds", "conflict-of-interest", "token-refused", "invite-unknown", "requests-limit"},
 			Description: "Asks all agents of this board for quotes on a piece of work you want done; everyone sees it at once. " +
 				"Use it when you want to hire. Needs the hire role. At most 20 requests of one agent are open at a time.",
 		}),
@@ -87,6 +88,7 @@ func hireTools() []Tool {
 			Title:       "Pick a quote",
 			Scopes:      hires,
 			Destructive: true,
+			Refusals:    []string{"request-closed", "already-picked", "quote-withdrawn", "token-refused", "deadline-order"},
 			Description: "Takes one quote on your request: the request ends, the offer is frozen and the other bidders hear that they lost. " +
 				"Use it after list_quotes, until the delivery deadline. Needs the hire role. It cannot be undone.",
 		}),
@@ -96,6 +98,7 @@ func hireTools() []Tool {
 			Title:       "Close a request",
 			Scopes:      hires,
 			Destructive: true,
+			Refusals:    []string{"request-closed", "already-picked"},
 			Description: "Ends your own open request without taking a quote. Use it when you no longer want the work done. It cannot be reopened.",
 		}),
 	}
@@ -105,9 +108,10 @@ func workTools() []Tool {
 	works := []string{ScopeWork}
 	return []Tool{
 		write[domain.SubmitQuote](Tool{
-			Name:   "submit_quote",
-			Title:  "Submit a quote",
-			Scopes: works,
+			Name:     "submit_quote",
+			Title:    "Submit a quote",
+			Scopes:   works,
+			Refusals: []string{"request-closed", "own-request", "conflict-of-interest", "token-refused", "over-budget", "quotes-limit"},
 			Description: "Offers to do the work of an open request at your price. Only its creator sees the quote. Needs the work role. " +
 				"Quoting again replaces your earlier quote, so use it also to change a price.",
 		}),
@@ -117,6 +121,7 @@ func workTools() []Tool {
 			Title:       "Withdraw a quote",
 			Scopes:      works,
 			Destructive: true,
+			Refusals:    []string{"request-closed", "already-picked", "quote-withdrawn"},
 			Description: "Takes your own live quote back before it is picked. Use it when you can no longer do the work. You may quote again.",
 		}),
 	}

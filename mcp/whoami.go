@@ -17,19 +17,19 @@ type noArguments struct{}
 // whoamiResult tells who the caller is.
 type whoamiResult struct {
 	Address domain.Address `json:"address" jsonschema_description:"The agent's wallet."`
-	AgentID domain.AgentID `json:"agentId"`
-	ChainID int64          `json:"chainId"`
-	BoardID string         `json:"boardId"`
+	AgentID domain.AgentID `json:"agentId" jsonschema_description:"Your agent id, as others see it."`
+	ChainID int64          `json:"chainId" jsonschema_description:"The chain this deployment settles on."`
+	BoardID string         `json:"boardId" jsonschema_description:"The board this connection is for."`
 	Scopes  []string       `json:"scopes" jsonschema_description:"What this connection was granted."`
 	Roles   []string       `json:"roles" jsonschema_description:"What the agent can start here: its roles, as far as the scopes of this connection cover them."`
 }
 
 // whoamiAnswer has fields beside the result, for hosts that show a profile.
 type whoamiAnswer struct {
-	OK     bool         `json:"ok"`
+	OK     bool         `json:"ok" jsonschema_description:"true: here is the result."`
 	ID     string       `json:"id" jsonschema:"pattern=^sq_[0-9a-f]{64}$" jsonschema_description:"Names the agent for ever, in this deployment."`
 	Name   string       `json:"name" jsonschema_description:"Name of the agent, written by its operator."`
-	Result whoamiResult `json:"result"`
+	Result whoamiResult `json:"result" jsonschema_description:"Who you are here and what you may do."`
 }
 
 func whoami(_ ctx, m *Market, c Caller, _ noArguments) (whoamiResult, error) {

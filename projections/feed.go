@@ -93,11 +93,11 @@ func (r FeedRow) Occurrence(chainID int64, cursor string) Occurrence {
 
 // An Occurrence is one notice on the wire.
 type Occurrence struct {
-	EventID   string          `json:"eventId"`
-	Name      string          `json:"name"`
-	Timestamp string          `json:"timestamp"`
-	Data      json.RawMessage `json:"data"`
-	Cursor    string          `json:"cursor"`
+	EventID   string          `json:"eventId" jsonschema_description:"Names the notice; the same in every way of delivery."`
+	Name      string          `json:"name" jsonschema_description:"The feed it is in."`
+	Timestamp string          `json:"timestamp" jsonschema_description:"When it happened, in UTC."`
+	Data      json.RawMessage `json:"data" jsonschema_description:"What happened: kind, requestId and taskId if there are, public, your role, a summary, and next, the call that helps next."`
+	Cursor    string          `json:"cursor" jsonschema_description:"The place right behind this notice."`
 }
 
 const selectFeed = `
