@@ -20,6 +20,10 @@ type Consumer struct {
 	// Schema is where the statements' tables are; it becomes the search path.
 	Schema string
 
+	// SkipsOf names the consumer whose skipped events this one goes on without,
+	// beside its own: the one that it is to replace.
+	SkipsOf string
+
 	// After names consumers that must be ahead: this one never passes them. What
 	// a reader learns from it, the others then already show.
 	After []string
@@ -37,8 +41,9 @@ const (
 // name; whoever holds the checkpoint works, the others wait for the next ring. A
 // process that stops in mid-step loses its hold after a few seconds.
 //
-// An event that cannot be applied stops this consumer, and no other: it is
-// logged, stays visible in log.dead_letters and is tried again.
+// An event that cannot be applied stops this consumer, and no other: it stays
+// visible in log.dead_letters and is tried again, until [Store.Skip] says to go on
+// without it.
 func (s *Store) Consume(ctx context.Context, c Consumer) error {
 	topics := []string{TopicLog}
 	for _, name := range c.After {
@@ -48,16 +53,20 @@ func (s *Store) Consume(ctx context.Context, c Consumer) error {
 	defer stop()
 	failures := 0
 	for ctx.Err() == nil {
-		n, err := s.step(ctx, c)
+		n, err := s.step(ctx, c, pageFor(failures))
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
 			failures++
 			s.Log.Error("consumer cannot go on", "consumer", c.Name, "failures", failures, "error", err)
-			wait(ctx, nil, min(time.Duration(failures)*200*time.Millisecond, 5*time.Second))
-		case n < pageEvents:
+			s.bury(ctx, c, failures, err)
+			wait(ctx, nil, min(time.Duration(failures)*100*time.Millisecond, 5*time.Second))
+		case n > 0 && failures >= isolating: // one at a time until the culprit is found
+		default:
 			failures = 0
-			wait(ctx, rang, idlePoll)
+			if n < pageEvents {
+				wait(ctx, rang, idlePoll)
+			}
 		}
 	}
 	return nil
@@ -74,14 +83,14 @@ func wait(ctx context.Context, rang <-chan struct{}, d time.Duration) {
 	}
 }
 
-// step applies one page and returns how many events it had. Zero may also mean
-// that another process holds the checkpoint.
-func (s *Store) step(ctx context.Context, c Consumer) (int, error) {
+// step applies one page of at most limit events and returns how many it had. Zero
+// may also mean that another process holds the checkpoint.
+func (s *Store) step(ctx context.Context, c Consumer, limit int) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
 	n := 0
 	err := pgx.BeginFunc(ctx, s.Pool, func(tx pgx.Tx) error {
-		at, err := s.hold(ctx, tx, c)
+		at, err := s.hold(ctx, tx, c, limit)
 		if err != nil || at.upTo <= at.pos {
 			return err
 		}
@@ -104,7 +113,7 @@ type place struct {
 
 // hold locks the consumer's checkpoint for this transaction. The zero place
 // means that another process holds it.
-func (s *Store) hold(ctx context.Context, tx pgx.Tx, c Consumer) (place, error) {
+func (s *Store) hold(ctx context.Context, tx pgx.Tx, c Consumer, limit int) (place, error) {
 	var at place
 	b := &pgx.Batch{}
 	// A process that is stopped while it holds the checkpoint must not stop the
@@ -118,7 +127,7 @@ func (s *Store) hold(ctx context.Context, tx pgx.Tx, c Consumer) (place, error) 
 			WHERE a.name = ANY ($3)))
 		FROM log.checkpoints AS c, log.head AS h
 		WHERE c.name = $1 AND h.shard = 0
-		FOR UPDATE OF c SKIP LOCKED`, c.Name, pageEvents, c.After).
+		FOR UPDATE OF c SKIP LOCKED`, c.Name, limit, c.After).
 		QueryRow(func(row pgx.Row) error {
 			err := row.Scan(&at.pos, &at.upTo)
 			if errors.Is(err, pgx.ErrNoRows) {
@@ -133,19 +142,31 @@ func (s *Store) hold(ctx context.Context, tx pgx.Tx, c Consumer) (place, error) 
 }
 
 // apply applies the events of (at.pos, at.upTo] and moves the checkpoint.
-func (s *Store) apply(ctx context.Context, tx pgx.Tx, c Consumer, at place) (int, error) {
+func (s *Store) apply(ctx context.Context, tx pgx.Tx, c Consumer, at place) (n int, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &poisoned{fmt.Errorf("apply positions %d to %d: panic: %v", at.pos+1, at.upTo, p)}
+		}
+	}()
 	events, err := s.read(ctx, tx, at.pos, at.upTo)
 	if err != nil || len(events) == 0 {
 		return 0, err
 	}
+	skipped, err := s.skipped(ctx, tx, c, at)
+	if err != nil {
+		return 0, err
+	}
 	b := &pgx.Batch{}
 	for _, e := range events {
-		c.Apply(b, e)
+		if !skipped[e.Position] {
+			c.Apply(b, e)
+		}
 	}
+	last := events[len(events)-1].Position
 	b.Queue(`
 		UPDATE log.checkpoints
 		SET pos = $2
-		WHERE name = $1`, c.Name, events[len(events)-1].Position)
+		WHERE name = $1`, c.Name, last)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return 0, fmt.Errorf("apply positions %d to %d: %w", at.pos+1, at.upTo, err)
 	}

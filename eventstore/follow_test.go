@@ -18,17 +18,22 @@ import (
 // totals is a consumer that sums all tallies into one row.
 func totals(t *testing.T, p process) eventstore.Consumer {
 	t.Helper()
+	return totalsNamed(t, p, "totals")
+}
+
+func totalsNamed(t *testing.T, p process, name string) eventstore.Consumer {
+	t.Helper()
 	for _, sql := range []string{
-		`CREATE SCHEMA IF NOT EXISTS totals`,
-		`CREATE TABLE IF NOT EXISTS totals.total (n bigint NOT NULL, events bigint NOT NULL)`,
-		`INSERT INTO totals.total (n, events) VALUES (0, 0)`,
-		`INSERT INTO log.checkpoints (name, epoch, pos) VALUES ('totals/1', 1, 0)`,
+		`CREATE SCHEMA ` + name,
+		`CREATE TABLE ` + name + `.total (n bigint NOT NULL, events bigint NOT NULL)`,
+		`INSERT INTO ` + name + `.total (n, events) VALUES (0, 0)`,
+		`INSERT INTO log.checkpoints (name, epoch, pos) VALUES ('` + name + `/1', 1, 0)`,
 	} {
 		if _, err := p.Pool.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return eventstore.Consumer{Name: "totals/1", Schema: "totals", Apply: func(b *pgx.Batch, e eventstore.Recorded) {
+	return eventstore.Consumer{Name: name + "/1", Schema: name, Apply: func(b *pgx.Batch, e eventstore.Recorded) {
 		b.Queue(`UPDATE total SET n = n + $1, events = events + 1`, e.Event.(Counted).By)
 	}}
 }
@@ -131,6 +136,51 @@ func TestAConsumerNeverPassesTheOneItFollows(t *testing.T) {
 	consume(t, p, first)
 	if err := p.AwaitOwn(t.Context(), "ann", []string{second.Name}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAConsumerStandsStillBeforeAPoisonedEventUntilItIsSkipped(t *testing.T) {
+	t.Parallel()
+	p := start(t, eventstoretest.NewDB(t), natsServer(t))
+	c := totals(t, p)
+	sound := c.Apply
+	c.Apply = func(b *pgx.Batch, e eventstore.Recorded) {
+		switch e.Event.(Counted).By {
+		case 13:
+			b.Queue(`UPDATE no_such_table SET n = 1`)
+		case 14:
+			panic("a fault of the program")
+		default:
+			sound(b, e)
+		}
+	}
+	for i, by := range []int{1, 2, 13, 4, 14, 5} {
+		if _, err := count(t, p, "ann", fmt.Sprint("k", i), Count{ID: "a", By: by}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	consume(t, p, c)
+	other := totalsNamed(t, p, "others")
+	consume(t, p, other)
+	if err := p.AwaitHead(t.Context(), []string{other.Name}); err != nil {
+		t.Errorf("another consumer is held up: %v", err)
+	}
+	for _, position := range []int64{3, 5} {
+		eventually(t, "the dead letter is written", func() bool {
+			letters, err := p.DeadLetters(t.Context())
+			return err == nil && len(letters) > 0 && letters[len(letters)-1].Position == position
+		})
+		if err := p.Skip(t.Context(), c.Name, position+1); domain.CodeOf(err) != "not-found" {
+			t.Errorf("skip an event that is sound: %v", err)
+		}
+		if err := p.Skip(t.Context(), c.Name, position); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "it goes on", func() bool { return p.AwaitHead(t.Context(), []string{c.Name}) == nil })
+	var n int
+	if err := p.Pool.QueryRow(t.Context(), `SELECT n FROM totals.total`).Scan(&n); err != nil || n != 12 {
+		t.Errorf("%d, %v; want 12: all but the skipped events", n, err)
 	}
 }
 

@@ -14,7 +14,7 @@ const nearly = pageEvents
 // it is after each page.
 func (s *Store) CatchUp(ctx context.Context, c Consumer, progress func(pos, head int64)) error {
 	for {
-		if _, err := s.step(ctx, c); err != nil {
+		if _, err := s.step(ctx, c, pageEvents); err != nil {
 			return err
 		}
 		var pos, head int64
@@ -45,7 +45,7 @@ func (s *Store) CatchUpIn(ctx context.Context, tx pgx.Tx, c Consumer, other stri
 		return fmt.Errorf("hold the checkpoint of %s: %w", other, err)
 	}
 	for {
-		at, err := s.hold(ctx, tx, c)
+		at, err := s.hold(ctx, tx, c, pageEvents)
 		if err != nil {
 			return err
 		}

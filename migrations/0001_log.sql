@@ -110,12 +110,14 @@ CREATE TABLE log.checkpoints (
   PRIMARY KEY (name)
 ) WITH (fillfactor = 50);
 
--- Events a follower could not apply, until someone mends or skips them.
+-- Events a follower could not apply. It stands still there until the program is
+-- mended or someone decides to go on without the event.
 CREATE TABLE log.dead_letters (
-  name  text   NOT NULL,
-  pos   bigint NOT NULL,
-  error text   NOT NULL,
-  at    timestamptz NOT NULL DEFAULT now(),
+  name       text   NOT NULL,
+  pos        bigint NOT NULL,
+  error      text   NOT NULL,
+  at         timestamptz NOT NULL DEFAULT now(),
+  skipped_at timestamptz,
   PRIMARY KEY (name, pos)
 );
 

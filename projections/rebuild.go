@@ -36,10 +36,12 @@ func (p *Projection) Rebuild(ctx context.Context, s *eventstore.Store, progress 
 	if err != nil {
 		return fmt.Errorf("rebuild %s: make the new tables: %w", p.Name, err)
 	}
-	if err := s.CatchUp(ctx, next.Consumer(), progress); err != nil {
+	consumer := next.Consumer()
+	consumer.SkipsOf = p.Checkpoint()
+	if err := s.CatchUp(ctx, consumer, progress); err != nil {
 		return fmt.Errorf("rebuild %s: %w", p.Name, err)
 	}
-	if err := p.exchange(ctx, s, &next); err != nil {
+	if err := p.exchange(ctx, s, &next, consumer); err != nil {
 		return fmt.Errorf("rebuild %s: exchange the tables: %w", p.Name, err)
 	}
 	s.Wake.Ring(eventstore.TopicView(p.Checkpoint()))
@@ -49,13 +51,13 @@ func (p *Projection) Rebuild(ctx context.Context, s *eventstore.Store, progress 
 // exchange holds the live view still, applies the little that is missing, and
 // gives the new tables its name. Readers in the middle of a query finish on the
 // old tables.
-func (p *Projection) exchange(ctx context.Context, s *eventstore.Store, next *Projection) error {
+func (p *Projection) exchange(ctx context.Context, s *eventstore.Store, next *Projection, consumer eventstore.Consumer) error {
 	old := p.Schema() + "_old"
 	err := pgx.BeginFunc(ctx, s.Pool, func(tx pgx.Tx) error {
 		if err := lock(ctx, tx, p); err != nil {
 			return err
 		}
-		if err := s.CatchUpIn(ctx, tx, next.Consumer(), p.Checkpoint()); err != nil {
+		if err := s.CatchUpIn(ctx, tx, consumer, p.Checkpoint()); err != nil {
 			return err
 		}
 		for _, sql := range []string{

@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -49,46 +51,102 @@ func rebuild(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	d, err := databaseAndNATS()
-	if err != nil {
+	return administer(ctx, stderr, func(ctx context.Context, store *eventstore.Store) error {
+		err := view.Rebuild(ctx, store, func(pos, head int64) {
+			fmt.Fprintf(stdout, "\r%s: %d of %d events", view.Name, pos, head)
+		})
+		fmt.Fprintln(stdout)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(stdout, "view %s is new and in use\n", view.Name)
 		return err
-	}
-	pool, err := openPool(ctx, d.DatabaseURL)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	conn, err := nats.Connect(d.NATSURL, nats.RetryOnFailedConnect(true))
-	if err != nil {
-		return fmt.Errorf("connect to NATS: %w", err)
-	}
-	defer conn.Close()
-	wake, err := eventstore.NewWake(conn, d.WakePrefix)
-	if err != nil {
-		return err
-	}
-	defer wake.Close()
-	store := eventstore.Open(eventstore.Config{
-		Pool: pool, Wake: wake, Log: slog.New(slog.NewTextHandler(stderr, nil)), Categories: domain.Categories,
 	})
-	err = view.Rebuild(ctx, store, func(pos, head int64) {
-		fmt.Fprintf(stdout, "\r%s: %d of %d events", view.Name, pos, head)
-	})
-	fmt.Fprintln(stdout)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(stdout, "view %s is new and in use\n", view.Name)
-	return err
 }
 
-// databaseAndNATS finds the deployment an administrator means: the one of the
-// environment, else the development one of the data folder.
-func databaseAndNATS() (deployment, error) {
-	if url := os.Getenv("SIDEQUEST_DATABASE_URL"); url != "" {
-		return deployment{DatabaseURL: url, NATSURL: os.Getenv("SIDEQUEST_NATS_URL"), WakePrefix: "sidequest"}, nil
+// skip lets a view go on without an event it cannot apply. Without arguments it
+// shows where views stand still.
+func skip(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	return administer(ctx, stderr, func(ctx context.Context, store *eventstore.Store) error {
+		if len(args) == 0 {
+			return listDeadLetters(ctx, store, stdout)
+		}
+		position, err := strconv.ParseInt(args[len(args)-1], 10, 64)
+		if err != nil || len(args) != 2 {
+			return errors.New("which event? usage: skip CONSUMER POSITION, as skip without arguments shows them")
+		}
+		if err := store.Skip(ctx, args[0], position); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(stdout, "%s goes on without position %d\n", args[0], position)
+		return err
+	})
+}
+
+func listDeadLetters(ctx context.Context, store *eventstore.Store, stdout io.Writer) error {
+	letters, err := store.DeadLetters(ctx)
+	if err != nil {
+		return err
 	}
-	return loadDeployment()
+	if len(letters) == 0 {
+		fmt.Fprintln(stdout, "no view stands still")
+	}
+	for _, l := range letters {
+		state := "stands still"
+		if l.Skipped {
+			state = "skipped"
+		}
+		fmt.Fprintf(stdout, "%s %d  %s since %s: %s\n", l.Consumer, l.Position, state, l.At.Format(time.RFC3339), l.Error)
+	}
+	return nil
+}
+
+// administer opens the store that an administrator means: that of the
+// environment, else the development one of the data folder.
+func administer(ctx context.Context, stderr io.Writer, do func(context.Context, *eventstore.Store) error) error {
+	d := deployment{DatabaseURL: os.Getenv("SIDEQUEST_DATABASE_URL"), NATSURL: os.Getenv("SIDEQUEST_NATS_URL"), WakePrefix: wakePrefix}
+	if d.DatabaseURL == "" {
+		var err error
+		if d, err = loadDeployment(); err != nil {
+			return err
+		}
+	}
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	store, closeStore, err := openStore(ctx, d.DatabaseURL, d.NATSURL, d.WakePrefix, log)
+	if err != nil {
+		return err
+	}
+	defer closeStore()
+	return do(ctx, store)
+}
+
+// openStore opens the log for a command. NATS may be down: the running processes
+// then find out by themselves what the command wrote.
+func openStore(ctx context.Context, databaseURL, natsURL, prefix string, log *slog.Logger) (store *eventstore.Store, closeStore func(), err error) {
+	pool, err := openPool(ctx, databaseURL)
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := nats.Connect(natsURL, nats.Name("sidequest command"), nats.RetryOnFailedConnect(true))
+	if err != nil {
+		pool.Close()
+		return nil, nil, fmt.Errorf("connect to NATS: %w", err)
+	}
+	wake, err := eventstore.NewWake(conn, prefix)
+	if err != nil {
+		conn.Close()
+		pool.Close()
+		return nil, nil, err
+	}
+	store = eventstore.Open(eventstore.Config{URL: databaseURL, Pool: pool, Wake: wake, Log: log, Categories: domain.Categories})
+	return store, func() {
+		if conn.IsConnected() {
+			_ = conn.FlushTimeout(time.Second) // a lost ring costs the others half a second
+		}
+		wake.Close()
+		conn.Close()
+		pool.Close()
+	}, nil
 }
 
 // logLevel is info, or debug where SIDEQUEST_DEBUG is set.

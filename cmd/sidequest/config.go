@@ -32,6 +32,9 @@ type config struct {
 	Limits      mcp.Limits
 }
 
+// wakePrefix begins the NATS subjects of wake-ups, the same in all processes.
+const wakePrefix = "sidequest"
+
 // A setting is one variable of the environment: what it is for, and how it is
 // read. This table is the only list of them; the README's is made from it.
 type setting struct {
@@ -61,7 +64,7 @@ func settings() []setting {
 // loadConfig reads the environment. With all, what serve requires must be there.
 // The error lists everything that is missing or malformed, not just the first.
 func loadConfig(getenv func(string) string, all bool) (config, error) {
-	c := config{WakePrefix: "sidequest", Limits: mcp.Limits{Span: time.Minute}}
+	c := config{WakePrefix: wakePrefix, Limits: mcp.Limits{Span: time.Minute}}
 	var faults []error
 	for _, s := range settings() {
 		value := getenv(s.name)

@@ -89,7 +89,7 @@ func (d *deployment) complete(ctx context.Context, cfg *config, dir string, clus
 	if _, err := secret.LoadOrCreate(d.KEKFile); err != nil {
 		return err
 	}
-	d.DatabaseURL, d.WakePrefix = cluster.URL(postgres.Database, postgres.Program), "sidequest"
+	d.DatabaseURL, d.WakePrefix = cluster.URL(postgres.Database, postgres.Program), wakePrefix
 	if first {
 		d.PublicURL = "http://" + publicHost(cfg.Addr)
 		if cfg.PublicURL != "" {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 
@@ -19,8 +20,16 @@ type healthReport struct {
 	Version   string           `json:"version"`
 	Postgres  part             `json:"postgres"`
 	NATS      part             `json:"nats"`
-	Consumers map[string]int64 `json:"consumers"` // positions behind the head
+	Consumers map[string]int64 `json:"consumers"`       // positions behind the head
+	Stuck     []stuckView      `json:"stuck,omitempty"` // consumers that cannot go on
 	Network   string           `json:"network"`
+}
+
+// A stuckView is a consumer before an event that it cannot apply.
+type stuckView struct {
+	Consumer string    `json:"consumer"`
+	Position int64     `json:"position"`
+	Since    time.Time `json:"since"`
 }
 
 type part struct {
@@ -52,7 +61,8 @@ func (p *process) examine(ctx context.Context) healthReport {
 		report.Status, report.NATS.Detail = "degraded", "not connected; followers look for news by themselves"
 	}
 	lag, err := p.store.Lag(ctx)
-	if err != nil {
+	letters, lettersErr := p.store.DeadLetters(ctx)
+	if err = errors.Join(err, lettersErr); err != nil {
 		report.Status, report.Postgres.Detail = "down", "does not answer"
 		return report
 	}
@@ -60,6 +70,12 @@ func (p *process) examine(ctx context.Context) healthReport {
 	for _, behind := range lag {
 		if behind > stuck {
 			report.Status = "degraded"
+		}
+	}
+	for _, l := range letters {
+		if !l.Skipped {
+			report.Status = "degraded"
+			report.Stuck = append(report.Stuck, stuckView{l.Consumer, l.Position, l.At})
 		}
 	}
 	return report

@@ -29,6 +29,7 @@ func commands() []command {
 		{"serve", "run one copy in production, configured by the environment", serve},
 		{"migrate", "bring the database up to date", migrate},
 		{"rebuild", "build a view anew while the server goes on: rebuild NAME", rebuild},
+		{"skip", "let a view go on without an event it cannot apply: skip CONSUMER POSITION", skip},
 		{"token", "development: print an access token: token --agent NAME [--scope read,hire,work]", developed(token)},
 		{"revoke", "development: end all access of an agent: revoke --agent NAME", developed(revoke)},
 		{"testdb", "run a command beside a throwaway Postgres: testdb -- go test ./...", testdb},

@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/crypto"
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/nats-io/nats.go"
 	"github.com/oklog/ulid/v2"
 
 	"sidequest/domain"
@@ -42,45 +40,23 @@ type development struct {
 	Issuer      string // the origin, without a trailing slash
 }
 
-// use opens the deployment for one command and closes it. NATS may be down: the
-// running processes then find out by themselves what the command wrote.
+// use opens the deployment for one command and closes it.
 func (d development) use(ctx context.Context, log *slog.Logger, do func(context.Context, *eventstore.Store, secret.Vault) error) error {
 	keys, err := secret.Load(d.KEKFile)
 	if err != nil {
 		return err
 	}
-	pool, err := pgxpool.New(ctx, d.DatabaseURL)
+	store, closeStore, err := openStore(ctx, d.DatabaseURL, d.NATSURL, d.WakePrefix, log)
 	if err != nil {
-		return fmt.Errorf("read the database URL: %w", err)
-	}
-	defer pool.Close()
-	if err := pool.Ping(ctx); err != nil {
 		return fmt.Errorf("the deployment does not answer, start it with `make run`: %w", err)
 	}
-	conn, err := nats.Connect(d.NATSURL, nats.Name("sidequest command"), nats.RetryOnFailedConnect(true))
-	if err != nil {
-		return fmt.Errorf("connect to NATS: %w", err)
-	}
-	defer conn.Close()
-	wake, err := eventstore.NewWake(conn, d.WakePrefix)
-	if err != nil {
-		return err
-	}
-	defer wake.Close()
-	store := eventstore.Open(eventstore.Config{
-		URL: d.DatabaseURL, Pool: pool, Wake: wake, Log: log, Categories: domain.Categories,
-	})
-
+	defer closeStore()
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- store.Run(running) }()
-	err = do(ctx, store, secret.Vault{Pool: pool, Keys: keys})
+	err = do(ctx, store, secret.Vault{Pool: store.Pool, Keys: keys})
 	stop()
-	err = errors.Join(err, <-ended)
-	if conn.IsConnected() {
-		_ = conn.FlushTimeout(time.Second) // a lost ring costs the others half a second
-	}
-	return err
+	return errors.Join(err, <-ended)
 }
 
 // resource returns the URL of a board's endpoint, the audience of its tokens.
