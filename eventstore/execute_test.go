@@ -242,7 +242,7 @@ func TestAWriteSurvivesTheLossOfItsConnection(t *testing.T) {
 			select {
 			case <-stop:
 				return
-			case <-time.After(3 * time.Millisecond):
+			case <-time.After(30 * time.Millisecond):
 				// The program may end its own connections.
 				_, _ = p.Pool.Exec(t.Context(), `
 					SELECT pg_terminate_backend(pid)
