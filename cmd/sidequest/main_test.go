@@ -65,16 +65,14 @@ func binary(t testing.TB) string {
 // the test, so that it outlives any replica.
 type market struct {
 	development
-	nats  *natsserver.Server
-	owner string // URL of the database as the owner of its tables
+	nats *natsserver.Server
 }
 
 func openMarket(t testing.TB) *market {
 	t.Helper()
-	db := eventstoretest.NewDB(t)
-	m := &market{owner: db.OwnerURL, nats: testNATS(t)}
+	m := &market{nats: testNATS(t)}
 	m.development = development{
-		DatabaseURL: db.URL,
+		DatabaseURL: eventstoretest.NewDB(t).URL,
 		NATSURL:     m.nats.ClientURL(),
 		WakePrefix:  "sidequest",
 		KEKFile:     filepath.Join(t.TempDir(), "kek.json"),
@@ -284,11 +282,11 @@ type quoted struct {
 	QuoteID string `json:"quoteId"`
 }
 
-// query reads rows from the database as the owner of the tables.
+// query reads rows from the database.
 func query[T any](t testing.TB, m *market, sql string, args ...any) []T {
 	t.Helper()
 	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, m.owner)
+	conn, err := pgx.Connect(ctx, m.DatabaseURL)
 	if err != nil {
 		t.Fatal(err)
 	}
