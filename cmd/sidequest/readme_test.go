@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// root is the folder of the repository, as a test of this package sees it.
+const root = "../../"
+
+func TestTheReadmeListsEverySettingAndEveryFolder(t *testing.T) {
+	t.Parallel()
+	keepSection(t, root+"README.md", "settings", settingsTable())
+	keepSection(t, root+"README.md", "folders", foldersTable(t))
+}
+
+func settingsTable() string {
+	var b strings.Builder
+	b.WriteString("| variable | what it is | default | `serve` |\n|---|---|---|---|\n")
+	for _, s := range settings() {
+		fallback, needs := "", ""
+		if s.fallback != "" {
+			fallback = "`" + s.fallback + "`"
+		}
+		if s.required {
+			needs = "needs it"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.name, s.help, fallback, needs)
+	}
+	return b.String()
+}
+
+// foldersTable takes what a folder holds from its package comment, and what it may
+// import from the list that is enforced.
+func foldersTable(t *testing.T) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.ImportPath}}\t{{.Doc}}", "sidequest/...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var b strings.Builder
+	b.WriteString("| folder | what it says of itself | may import |\n|---|---|---|\n")
+	for line := range strings.Lines(string(out)) {
+		path, synopsis, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		folder := strings.TrimPrefix(path, "sidequest/")
+		if allowed, fenced := mayImport[folder]; fenced {
+			words := strings.SplitN(synopsis, " ", 3) // "Package name says …"
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", folder, words[len(words)-1], folders(allowed))
+		}
+	}
+	return b.String()
+}
+
+func folders(names []string) string {
+	if len(names) == 0 {
+		return "nothing of ours"
+	}
+	return "`" + strings.Join(names, "`, `") + "`"
+}
+
+// keepSection compares the section of a document between "<!-- name: …-->" and
+// "<!-- /name -->" with what it should hold. With UPDATE set it writes that.
+func keepSection(t *testing.T, file, name, want string) {
+	t.Helper()
+	doc, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	section := regexp.MustCompile(`(?s)(<!-- ` + name + `: [^>]*-->\n)(.*?)(<!-- /` + name + ` -->)`)
+	found := section.FindSubmatch(doc)
+	if found == nil {
+		t.Fatalf("%s has no section %q between comments", file, name)
+	}
+	if string(found[2]) == want {
+		return
+	}
+	if os.Getenv("UPDATE") == "" {
+		t.Fatalf("the section %q of %s is out of date: run make generate", name, file)
+	}
+	next := section.ReplaceAll(doc, []byte("${1}"+strings.ReplaceAll(want, "$", "$$")+"${3}"))
+	if err := os.WriteFile(file, next, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
