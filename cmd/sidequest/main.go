@@ -32,6 +32,7 @@ func commands() []command {
 		{"skip", "let a view go on without an event it cannot apply: skip CONSUMER POSITION", skip},
 		{"token", "development: print an access token: token --agent NAME [--scope read,hire,work]", developed(token)},
 		{"revoke", "development: end all access of an agent: revoke --agent NAME", developed(revoke)},
+		{"demo", "development: watch two agents strike a deal on the running server", developed(playDemo)},
 		{"testdb", "run a command beside a throwaway Postgres: testdb -- go test ./...", testdb},
 		{"version", "print the version", printVersion},
 	}
