@@ -77,20 +77,26 @@ const selectEvents = `
 	SELECT pos, id, stream_id, version, type, schema_v, actor, board, causation, correlation, at, data, prev_hash, hash
 	FROM log.events`
 
+// scanEvent reads a row of selectEvents.
+func scanEvent(row pgx.CollectableRow, e *Recorded) error {
+	err := row.Scan(&e.Position, &e.ID, &e.Stream, &e.Version, &e.Type, &e.Schema, &e.Actor, &e.Board,
+		&e.Causation, &e.Correlation, &e.At, &e.Data, &e.PrevHash, &e.Hash)
+	e.At = e.At.UTC()
+	return err
+}
+
 // collect reads rows of selectEvents and decodes their events.
 func (s *Store) collect(rows pgx.Rows) ([]Recorded, error) {
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Recorded, error) {
 		var e Recorded
-		err := row.Scan(&e.Position, &e.ID, &e.Stream, &e.Version, &e.Type, &e.Schema, &e.Actor, &e.Board,
-			&e.Causation, &e.Correlation, &e.At, &e.Data, &e.PrevHash, &e.Hash)
-		if err != nil {
+		if err := scanEvent(row, &e); err != nil {
 			return e, err
 		}
-		e.At = e.At.UTC()
 		c, ok := s.categories[e.Stream.Category()]
 		if !ok {
 			return e, fmt.Errorf("no category for stream %s at position %d", e.Stream, e.Position)
 		}
+		var err error
 		e.Event, err = c.Decode(e.Type, e.Data)
 		return e, err
 	})

@@ -77,7 +77,7 @@ SELECT log.make_partitions();
 CREATE FUNCTION log.refuse_change() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN
-  RAISE EXCEPTION 'events are for ever: % of log.events is refused', TG_OP
+  RAISE EXCEPTION 'the log is for ever: % of log.% is refused', TG_OP, TG_TABLE_NAME
     USING ERRCODE = 'insufficient_privilege';
 END $$;
 
@@ -101,6 +101,25 @@ CREATE TABLE log.operations (
 );
 CREATE UNIQUE INDEX operations_id ON log.operations (operation_id);
 CREATE INDEX operations_last ON log.operations (owner, last_pos);
+
+-- Seals: signed Merkle roots over stretches of the log, one a day and on demand.
+-- Each names the one before, so that none can be left out or exchanged.
+CREATE TABLE log.seals (
+  seq       bigint PRIMARY KEY,
+  from_pos  bigint NOT NULL,
+  to_pos    bigint NOT NULL,
+  epoch     int    NOT NULL,
+  root      bytea  NOT NULL, -- RFC 6962 tree hash over the events' hashes
+  prev      bytea  NOT NULL, -- SHA-256 of the seal before; empty for the first
+  at        timestamptz NOT NULL,
+  key_id    text   NOT NULL,
+  signature bytea  NOT NULL  -- Ed25519
+);
+
+CREATE TRIGGER seals_change BEFORE UPDATE OR DELETE ON log.seals
+  FOR EACH ROW EXECUTE FUNCTION log.refuse_change();
+CREATE TRIGGER seals_truncate BEFORE TRUNCATE ON log.seals
+  FOR EACH STATEMENT EXECUTE FUNCTION log.refuse_change();
 
 -- How far each follower of the log got, moved in the transaction of its effects.
 CREATE TABLE log.checkpoints (

@@ -91,7 +91,7 @@ BEGIN
 END $$;
 
 GRANT USAGE ON SCHEMA log TO sidequest_app;
-GRANT SELECT, INSERT ON log.events, log.operations TO sidequest_app;
+GRANT SELECT, INSERT ON log.events, log.operations, log.seals TO sidequest_app;
 GRANT SELECT, INSERT, UPDATE ON log.streams TO sidequest_app;
 GRANT SELECT, UPDATE ON log.head TO sidequest_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON log.checkpoints, log.dead_letters, log.leases TO sidequest_app;

@@ -150,6 +150,7 @@ func (p *process) work(ctx context.Context, ready func(addr string)) error {
 	g.Go(func() error { return p.feeds.Run(ctx) })
 	g.Go(func() error { return p.expire(ctx) })
 	g.Go(func() error { return p.makePartitions(ctx) })
+	g.Go(func() error { return p.sealDays(ctx) })
 	g.Go(func() error { return p.serve(ctx, listener) })
 	ready(listener.Addr().String())
 	return g.Wait()
