@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -30,9 +32,9 @@ func startNATS(ctx context.Context, dir string) (*embeddedNATS, *deployment, err
 	if err != nil || running != nil {
 		return nil, running, err
 	}
-	token := rand.Text()
+	port, token := addressBefore()
 	ns, err := natsserver.NewServer(&natsserver.Options{
-		Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, Authorization: token,
+		Host: "127.0.0.1", Port: port, Authorization: token,
 		JetStream: true, StoreDir: filepath.Join(dir, "nats"), NoSigs: true, NoLog: true, MaxPayload: 4 << 20,
 	})
 	if err != nil {
@@ -43,6 +45,26 @@ func startNATS(ctx context.Context, dir string) (*embeddedNATS, *deployment, err
 		return nil, nil, errors.New("start NATS: it does not get ready")
 	}
 	return &embeddedNATS{ns, lock, fmt.Sprintf("nats://%s@%s", token, ns.Addr())}, nil, nil
+}
+
+// addressBefore returns the port and the token of the NATS before this one, so that
+// processes which outlived it find the new one. Where there was none, or somebody
+// else has the port now, both are new.
+func addressBefore() (port int, token string) {
+	d, err := loadDeployment()
+	if err != nil {
+		return natsserver.RANDOM_PORT, rand.Text()
+	}
+	u, err := url.Parse(d.NATSURL)
+	if err != nil || u.User == nil {
+		return natsserver.RANDOM_PORT, rand.Text()
+	}
+	l, err := net.Listen("tcp", u.Host)
+	if err != nil {
+		return natsserver.RANDOM_PORT, rand.Text()
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, u.User.Username()
 }
 
 // stop ends the server and lets another process take its place.

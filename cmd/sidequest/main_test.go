@@ -215,6 +215,9 @@ func (c connection) must(t testing.TB, tool string, args map[string]any) answer 
 // rest calls a tool over REST and returns the status and the answer.
 func (c connection) rest(t testing.TB, tool string, args map[string]any) (int, answer) {
 	t.Helper()
+	if args == nil {
+		args = map[string]any{}
+	}
 	body, err := json.Marshal(args)
 	if err != nil {
 		t.Fatal(err)
