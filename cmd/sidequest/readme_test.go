@@ -12,10 +12,11 @@ import (
 // root is the folder of the repository, as a test of this package sees it.
 const root = "../../"
 
-func TestTheReadmeListsEverySettingAndEveryFolder(t *testing.T) {
+func TestTheReadmeListsEverySettingFolderAndCommand(t *testing.T) {
 	t.Parallel()
 	keepSection(t, root+"README.md", "settings", settingsTable())
 	keepSection(t, root+"README.md", "folders", foldersTable(t))
+	keepSection(t, root+"README.md", "commands", commandsTable())
 }
 
 func settingsTable() string {
@@ -30,6 +31,15 @@ func settingsTable() string {
 			needs = "needs it"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.name, s.help, fallback, needs)
+	}
+	return b.String()
+}
+
+func commandsTable() string {
+	var b strings.Builder
+	b.WriteString("| `bin/sidequest` | does |\n|---|---|\n")
+	for _, c := range commands() {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", c.name, c.help)
 	}
 	return b.String()
 }
