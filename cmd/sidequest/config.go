@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"os"
@@ -11,9 +12,11 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"sidequest/domain"
 	"sidequest/mcp"
+	"sidequest/secret"
 )
 
 // A config is everything a running process needs to know. In production it comes
@@ -46,11 +49,11 @@ type setting struct {
 func settings() []setting {
 	limits := mcp.StandardLimits()
 	return []setting{
-		{"SIDEQUEST_ADDR", "address to listen on", "127.0.0.1:8080", false, text(func(c *config) *string { return &c.Addr })},
+		{"SIDEQUEST_ADDR", "address to listen on", "127.0.0.1:8080", false, readAddr},
 		{"SIDEQUEST_PUBLIC_URL", "origin under which clients reach the server, such as https://market.example", "", true, readPublicURL},
-		{"SIDEQUEST_DATABASE_URL", "Postgres, as a member of the role sidequest_app", "", true, text(func(c *config) *string { return &c.DatabaseURL })},
-		{"SIDEQUEST_NATS_URL", "NATS with JetStream", "", true, text(func(c *config) *string { return &c.NATSURL })},
-		{"SIDEQUEST_KEK_FILE", "file of the key-encryption keys, mode 0600", "", true, text(func(c *config) *string { return &c.KEKFile })},
+		{"SIDEQUEST_DATABASE_URL", "Postgres, as a member of the role sidequest_app", "", true, readDatabaseURL},
+		{"SIDEQUEST_NATS_URL", "NATS with JetStream", "", true, readNATSURL},
+		{"SIDEQUEST_KEK_FILE", "file of the key-encryption keys, mode 0600", "", true, readKEKFile},
 		{"SIDEQUEST_NETWORK", "test or main", "", true, readNetwork},
 		{"SIDEQUEST_CHAIN_ID", "chain id of that network", "", true, readChainID},
 		{"SIDEQUEST_REWARD_TOKENS", "tokens of the board main: ADDRESS:SYMBOL:DECIMALS, separated by commas", "", true, readTokens},
@@ -87,11 +90,41 @@ func loadConfig(getenv func(string) string, all bool) (config, error) {
 	return c, nil
 }
 
-func text(field func(*config) *string) func(*config, string) error {
-	return func(c *config, value string) error {
-		*field(c) = value
-		return nil
+func readAddr(c *config, value string) error {
+	if _, _, err := net.SplitHostPort(value); err != nil {
+		return errors.New("give HOST:PORT, such as 127.0.0.1:8080, or :PORT for every address of this machine")
 	}
+	c.Addr = value
+	return nil
+}
+
+// readDatabaseURL does not repeat what it was given: there may be a password in it.
+func readDatabaseURL(c *config, value string) error {
+	if _, err := pgxpool.ParseConfig(value); err != nil {
+		return errors.New("give a URL such as postgres://USER:PASSWORD@HOST/DATABASE")
+	}
+	c.DatabaseURL = value
+	return nil
+}
+
+// readNATSURL does not repeat what it was given: there may be a token in it.
+func readNATSURL(c *config, value string) error {
+	for part := range strings.SplitSeq(value, ",") {
+		u, err := url.Parse(strings.TrimSpace(part))
+		if err != nil || u.Host == "" || u.Scheme != "nats" && u.Scheme != "tls" {
+			return errors.New("give a URL such as nats://TOKEN@HOST:4222, or several of one cluster, separated by commas")
+		}
+	}
+	c.NATSURL = value
+	return nil
+}
+
+func readKEKFile(c *config, value string) error {
+	if _, err := secret.Load(value); err != nil {
+		return err
+	}
+	c.KEKFile = value
+	return nil
 }
 
 func number(field func(*config) *int) func(*config, string) error {
@@ -139,26 +172,39 @@ func readChainID(c *config, value string) error {
 func readTokens(c *config, value string) error {
 	for part := range strings.SplitSeq(value, ",") {
 		fields := strings.Split(strings.TrimSpace(part), ":")
-		if len(fields) != 3 || !common.IsHexAddress(fields[0]) {
+		if len(fields) != 3 || fields[1] == "" {
 			return errors.New("give each token as ADDRESS:SYMBOL:DECIMALS")
 		}
-		decimals, err := strconv.Atoi(fields[2])
+		address, err := parseAddress(fields[0])
 		if err != nil {
-			return errors.New("give the decimals of a token as a whole number")
+			return err
 		}
-		c.Tokens = append(c.Tokens, domain.Token{
-			Address: domain.Address(common.HexToAddress(fields[0]).Hex()), Symbol: fields[1], Decimals: decimals,
-		})
+		decimals, err := strconv.Atoi(fields[2])
+		if err != nil || decimals < 0 || decimals > 18 {
+			return errors.New("give the decimals of a token as a whole number up to 18")
+		}
+		c.Tokens = append(c.Tokens, domain.Token{Address: address, Symbol: fields[1], Decimals: decimals})
 	}
 	return nil
 }
 
-func readArbitrator(c *config, value string) error {
-	if !common.IsHexAddress(value) {
-		return errors.New("give an address of 0x and 40 hex digits")
+func readArbitrator(c *config, value string) (err error) {
+	c.Arbitrator, err = parseAddress(value)
+	return err
+}
+
+// parseAddress reads an address. Where it has letters of both cases these are its
+// checksum (EIP-55), and a mistyped one is not let pass.
+func parseAddress(value string) (domain.Address, error) {
+	digits, found := strings.CutPrefix(value, "0x")
+	if !found || !common.IsHexAddress(value) {
+		return "", errors.New("give an address of 0x and 40 hex digits")
 	}
-	c.Arbitrator = domain.Address(common.HexToAddress(value).Hex())
-	return nil
+	address := common.HexToAddress(value).Hex()
+	if value != address && strings.ToLower(digits) != digits && strings.ToUpper(digits) != digits {
+		return "", errors.New("the address has a wrong checksum (EIP-55); check that it is complete and unchanged")
+	}
+	return domain.Address(address), nil
 }
 
 func readProxies(c *config, value string) error {

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"sidequest/domain"
+	"sidequest/mcp"
+	"sidequest/secret"
+)
+
+// complete is an environment in which serve starts.
+func complete(t testing.TB) map[string]string {
+	t.Helper()
+	kek := filepath.Join(t.TempDir(), "kek.json")
+	if _, err := secret.LoadOrCreate(kek); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{
+		"SIDEQUEST_PUBLIC_URL":      "https://market.example",
+		"SIDEQUEST_DATABASE_URL":    "postgres://app:pw@db.example/market",
+		"SIDEQUEST_NATS_URL":        "nats://token@one.example:4222,nats://token@two.example:4222",
+		"SIDEQUEST_KEK_FILE":        kek,
+		"SIDEQUEST_NETWORK":         "main",
+		"SIDEQUEST_CHAIN_ID":        "143",
+		"SIDEQUEST_REWARD_TOKENS":   "0xf0000000000000000000000000000000000000aa:USD:6, 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed:ABC:18",
+		"SIDEQUEST_ARBITRATOR":      "0xe000000000000000000000000000000000000005",
+		"SIDEQUEST_TRUSTED_PROXIES": "10.0.0.0/8, fd00::/8",
+	}
+}
+
+func TestACompleteEnvironmentIsReadWhole(t *testing.T) {
+	t.Parallel()
+	env := complete(t)
+	got, err := loadConfig(func(name string) string { return env[name] }, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config{
+		Addr:        "127.0.0.1:8080",
+		PublicURL:   "https://market.example",
+		DatabaseURL: env["SIDEQUEST_DATABASE_URL"],
+		NATSURL:     env["SIDEQUEST_NATS_URL"],
+		KEKFile:     env["SIDEQUEST_KEK_FILE"],
+		WakePrefix:  "sidequest",
+		Network:     mcp.Network{Name: "main", ChainID: 143},
+		Tokens: []domain.Token{
+			{Address: "0xF0000000000000000000000000000000000000AA", Symbol: "USD", Decimals: 6},
+			{Address: "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", Symbol: "ABC", Decimals: 18},
+		},
+		Arbitrator: "0xe000000000000000000000000000000000000005",
+		Proxies:    []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")},
+		Limits:     mcp.Limits{PerAgent: 60, PerIP: 240, Span: time.Minute},
+	}
+	same := cmp.Comparer(func(a, b domain.Address) bool { return a.Is(b) })
+	if diff := cmp.Diff(want, got, same, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEverythingThatIsWrongWithTheEnvironmentIsSaidAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := loadConfig(func(string) string { return "" }, true)
+	if err == nil {
+		t.Fatal("an empty environment will do")
+	}
+	for _, s := range settings() {
+		if says := strings.Contains(err.Error(), s.name+" is missing: "+s.help); says != s.required {
+			t.Errorf("of %s, required %t, it says:\n%v", s.name, s.required, err)
+		}
+	}
+	_, err = loadConfig(func(string) string { return "!" }, true)
+	if err == nil {
+		t.Fatal("an environment of nonsense will do")
+	}
+	for _, s := range settings() {
+		if !strings.Contains(err.Error(), s.name+" is malformed: ") {
+			t.Errorf("of nonsense in %s it does not speak:\n%v", s.name, err)
+		}
+	}
+}
+
+func TestADevelopmentServerNeedsNoEnvironmentButTakesNoNonsense(t *testing.T) {
+	t.Parallel()
+	if _, err := loadConfig(func(string) string { return "" }, false); err != nil {
+		t.Error(err)
+	}
+	if _, err := loadConfig(func(string) string { return "!" }, false); err == nil {
+		t.Error("nonsense will do")
+	}
+}
+
+func TestEachSettingIsCheckedForWhatItMeans(t *testing.T) {
+	t.Parallel()
+	good := complete(t)
+	for _, tt := range []struct{ name, value, says string }{
+		{"SIDEQUEST_ADDR", "8080", "HOST:PORT"},
+		{"SIDEQUEST_PUBLIC_URL", "http://market.example", "use https"},
+		{"SIDEQUEST_PUBLIC_URL", "https://market.example/", "without a path or a slash"},
+		{"SIDEQUEST_PUBLIC_URL", "https://market.example?x=1", "without a path or a slash"},
+		{"SIDEQUEST_PUBLIC_URL", "http://127.0.0.1:8080", ""},
+		{"SIDEQUEST_PUBLIC_URL", "http://localhost:8080", ""},
+		{"SIDEQUEST_DATABASE_URL", "postgres://app:hush@db.example:port/market", "give a URL"},
+		{"SIDEQUEST_DATABASE_URL", "mysql://app:hush@db.example/market", "give a URL"},
+		{"SIDEQUEST_NATS_URL", "https://hush@nats.example", "give a URL"},
+		{"SIDEQUEST_KEK_FILE", good["SIDEQUEST_KEK_FILE"] + ".no", "no such file"},
+		{"SIDEQUEST_NETWORK", "mainnet", "test or main"},
+		{"SIDEQUEST_CHAIN_ID", "0", "above zero"},
+		{"SIDEQUEST_CHAIN_ID", "0x1", "above zero"},
+		{"SIDEQUEST_REWARD_TOKENS", "0xF0000000000000000000000000000000000000AA:USD", "ADDRESS:SYMBOL:DECIMALS"},
+		{"SIDEQUEST_REWARD_TOKENS", "0xF0000000000000000000000000000000000000AA::6", "ADDRESS:SYMBOL:DECIMALS"},
+		{"SIDEQUEST_REWARD_TOKENS", "0xF0000000000000000000000000000000000000AA:USD:19", "up to 18"},
+		{"SIDEQUEST_REWARD_TOKENS", "0xF0000000000000000000000000000000000000AA:USD:-1", "up to 18"},
+		{"SIDEQUEST_REWARD_TOKENS", "F0000000000000000000000000000000000000AA:USD:6", "0x and 40 hex digits"},
+		{"SIDEQUEST_ARBITRATOR", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1Beaed", "checksum"},
+		{"SIDEQUEST_ARBITRATOR", "0x5AAEB6053F3E94C9B9A09F33669435E7EF1BEAED", ""},
+		{"SIDEQUEST_TRUSTED_PROXIES", "10.0.0.1", "networks"},
+		{"SIDEQUEST_WRITES_PER_AGENT", "0", "above zero"},
+		{"SIDEQUEST_WRITES_PER_IP", "many", "above zero"},
+	} {
+		_, err := loadConfig(func(name string) string {
+			if name == tt.name {
+				return tt.value
+			}
+			return good[name]
+		}, true)
+		switch {
+		case tt.says == "" && err != nil:
+			t.Errorf("%s=%s: %v", tt.name, tt.value, err)
+		case tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)):
+			t.Errorf("%s=%s: error = %v, want one that says %q", tt.name, tt.value, err, tt.says)
+		case err != nil && strings.Contains(err.Error(), "hush"):
+			t.Errorf("%s=%s: the error repeats a secret: %v", tt.name, tt.value, err)
+		}
+	}
+}
+
+func TestServeRefusesToStartWithoutItsEnvironment(t *testing.T) {
+	t.Parallel()
+	p := launch(t, []string{"SIDEQUEST_CHAIN_ID=one"}, "serve")
+	if err := p.wait(t); err == nil {
+		t.Error("it starts")
+	}
+	for _, s := range []string{"SIDEQUEST_DATABASE_URL is missing", "SIDEQUEST_KEK_FILE is missing", "SIDEQUEST_CHAIN_ID is malformed"} {
+		if !strings.Contains(p.said(), s) {
+			t.Errorf("it does not say %q:\n%s", s, p.said())
+		}
+	}
+}
+
+func TestAnUnknownCommandIsAnsweredWithAllThereAre(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{nil, {"start"}} {
+		var out, help bytes.Buffer
+		if err := dispatch(t.Context(), args, &out, &help); err == nil || out.Len() > 0 {
+			t.Errorf("%v: error = %v, on stdout %q", args, err, &out)
+		}
+		for _, c := range commands() {
+			if !strings.Contains(help.String(), c.name) || !strings.Contains(help.String(), c.help) {
+				t.Errorf("%v: %s is not in the help:\n%s", args, c.name, &help)
+			}
+		}
+	}
+	var out bytes.Buffer
+	if err := dispatch(t.Context(), []string{"version"}, &out, &out); err != nil || out.String() != mcp.Version+"\n" {
+		t.Errorf("version: %v, %q", err, &out)
+	}
+}
