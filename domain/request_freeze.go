@@ -150,7 +150,7 @@ func (c RequestQuotes) freezeInvite(t *Terms, registry Registry) error {
 	invited, known := registry.Find(c.Invite.AgentID)
 	switch {
 	case !known:
-		return RefuseAs(Invalid, "invite-unknown", "no agent has this agent id; find_services lists agents").At(field)
+		return RefuseAs(Invalid, "invite-unknown", "no agent has this agent id; ask the agent for it, or leave the invite out").At(field)
 	case invited.AgentKey == t.Creator.AgentKey || invited.Wallet.Is(t.Creator.Wallet):
 		return refuseInterest("an agent cannot invite itself").At(field)
 	case t.conflicted(invited.Wallet):

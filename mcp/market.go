@@ -1,9 +1,11 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -52,7 +54,19 @@ func (m *Market) Call(ctx context.Context, c Caller, name string, raw []byte) (a
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(result)
+	return encodeAnswer(result)
+}
+
+// encodeAnswer writes what a tool answers, for every transport in the same way. It
+// leaves < and > as they are: models read the text of an answer as it stands.
+func encodeAnswer(answer any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(answer); err != nil {
+		return nil, fmt.Errorf("encode an answer: %w", err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 func (m *Market) run(ctx context.Context, t Tool, c Caller, in arguments) (any, error) {

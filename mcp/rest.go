@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -118,7 +117,7 @@ func (a *API) challenge(h http.Header, r *http.Request, c Caller, e *domain.Erro
 }
 
 func (a *API) write(w http.ResponseWriter, status int, f Failure) {
-	body, err := json.Marshal(f)
+	body, err := encodeAnswer(f)
 	if err != nil {
 		a.Market.Log.Error("encode a failure", "error", err)
 	}

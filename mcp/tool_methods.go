@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"sidequest/domain"
@@ -86,7 +85,7 @@ func (m *Market) callTool(ctx context.Context, c *Call) (any, error) {
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		return nil, err
 	}
-	failed, err := json.Marshal(m.failure(ctx, params.Name, err), json.Deterministic(true))
+	failed, err := encodeAnswer(m.failure(ctx, params.Name, err))
 	if err != nil {
 		return nil, err
 	}
