@@ -279,3 +279,12 @@ func (l *listening) ends(t testing.TB) {
 		t.Fatal("the stream does not end")
 	}
 }
+
+func encode(t testing.TB, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

@@ -204,6 +204,7 @@ func (t *tail) stand(head projections.FeedHead) (at projections.Place, same bool
 	t.rows, t.floor, t.head = nil, head.Place, head.Place
 	for _, set := range t.listeners {
 		for l := range set {
+			l.pending = true // wherever it begins anew, there may be rows
 			l.stir()
 		}
 	}
