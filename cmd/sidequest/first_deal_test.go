@@ -3,12 +3,10 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"os"
 	"regexp"
@@ -17,16 +15,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"sidequest/chain"
-	"sidequest/domain"
-	"sidequest/mcp"
 )
 
-const (
-	dealFile = root + "docs/first-deal.md"
-	dealURL  = "http://127.0.0.1:8080" // as the document has it
-)
+const dealFile = root + "docs/first-deal.md"
 
 // The document is played from top to bottom against a server: every http block
 // that is a request is sent, and every block that is an answer must be the one
@@ -54,44 +45,20 @@ func TestTheFirstDealGoesAsItsDocumentSays(t *testing.T) {
 
 // A deal is the document being played.
 type deal struct {
-	address string            // where the server really listens
-	actual  map[string]string // what this run has where the document has another value
-	answer  *http.Response    // of the last request
-	stream  *http.Response    // the last answer that was a stream, still open
-	frames  *bufio.Reader     // of that stream
+	origin string            // where the server really listens
+	actual map[string]string // what this run has where the document has another value
+	answer *http.Response    // of the last request
+	stream *http.Response    // the last answer that was a stream, still open
+	frames *bufio.Reader     // of that stream
 }
 
 func newDeal(t *testing.T) *deal {
 	t.Helper()
-	dev := newDevelopment(t)
-	dev.Issuer = dealURL
-	ctx, cancel := context.WithCancel(context.Background())
-	listening, ended := make(chan string, 1), make(chan error, 1)
-	go func() {
-		ended <- run(ctx, config{
-			Addr: "127.0.0.1:0", PublicURL: dealURL,
-			DatabaseURL: dev.DatabaseURL, NATSURL: dev.NATSURL, KEKFile: dev.KEKFile, WakePrefix: dev.WakePrefix,
-			Network:    mcp.Network{Name: domain.NetworkTest, ChainID: chain.DevelopmentID},
-			Tokens:     []domain.Token{{Address: domain.Address(chain.TestUSD().Hex()), Symbol: "tUSD", Decimals: chain.TestUSDDecimals}},
-			Arbitrator: "0x00000000000000000000000000000000000000A1", Limits: mcp.StandardLimits(),
-		}, slog.New(slog.NewTextHandler(t.Output(), nil)), func(addr string) { listening <- addr })
-	}()
-	d := &deal{actual: map[string]string{}}
-	t.Cleanup(func() {
-		d.hangUp()
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("run: %v", err)
-		}
-	})
-	select {
-	case d.address = <-listening:
-	case err := <-ended:
-		ended <- nil
-		t.Fatalf("run: %v", err)
-	}
-	d.actual["TOKEN_OF_HANNA"] = strings.TrimSpace(dev.printed(t, "--agent", "hanna", "--scope", "hire"))
-	d.actual["TOKEN_OF_WANDA"] = strings.TrimSpace(dev.printed(t, "--agent", "wanda", "--scope", "work"))
+	m := openMarket(t)
+	d := &deal{origin: m.start(t).origin, actual: map[string]string{}}
+	t.Cleanup(d.hangUp)
+	d.actual["TOKEN_OF_HANNA"] = strings.TrimSpace(m.printed(t, "--agent", "hanna", "--scope", "hire"))
+	d.actual["TOKEN_OF_WANDA"] = strings.TrimSpace(m.printed(t, "--agent", "wanda", "--scope", "work"))
 	return d
 }
 
@@ -99,21 +66,14 @@ func newDeal(t *testing.T) *deal {
 // readers of the document type slower than that.
 func (d *deal) awaitViews(t *testing.T) {
 	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); <-tick.C {
+	eventually(t, "the views have caught up", func() bool {
 		var report healthReport
-		d.send(t, "GET /health HTTP/1.1\nHost: 127.0.0.1:8080\n\n")
-		err := json.NewDecoder(d.answer.Body).Decode(&report)
-		_ = d.answer.Body.Close()
-		if err != nil {
+		_, body := fetch(t, http.MethodGet, d.origin+"/health", "", "")
+		if err := json.Unmarshal([]byte(body), &report); err != nil {
 			t.Fatal(err)
 		}
-		if report.Postgres.OK && report.behind() == 0 {
-			return
-		}
-	}
-	t.Fatal("the views do not catch up")
+		return report.Postgres.OK && report.behind() == 0
+	})
 }
 
 // behind is how far the last of the consumers is behind the log.
@@ -159,7 +119,7 @@ func (d *deal) send(t *testing.T, block string) {
 	head, body, _ := strings.Cut(block, "\n\n")
 	lines := strings.Split(head, "\n")
 	method, path, _ := strings.Cut(strings.TrimSuffix(lines[0], " HTTP/1.1"), " ")
-	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+d.address+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), method, d.origin+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
