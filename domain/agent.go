@@ -41,7 +41,7 @@ type Party struct {
 // Agents is the category of agents, by agent key.
 var Agents = Category[Agent]{Name: "agent", Events: []Event[Agent]{
 	AgentRegistered{}, AgentRolesSet{}, AgentRequestOpened{}, AgentRequestSettled{},
-}}
+}, SnapshotForm: 1}
 
 // party returns the agent as documents name it.
 func (a Agent) party() Party { return Party{a.Key, a.AgentID, a.Wallet} }

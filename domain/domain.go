@@ -107,6 +107,11 @@ type States map[Stream]any
 type Category[S any] struct {
 	Name   string
 	Events []Event[S] // one zero value of every event type
+
+	// SnapshotForm is above zero if states may be kept as JSON, to spare the
+	// reading of long streams. Raise it with every change of S or of an Apply.
+	// States with personal data must not be kept: they could not be erased.
+	SnapshotForm int
 }
 
 // Stream names the stream of one aggregate.
@@ -153,6 +158,19 @@ func (c Category[S]) Decode(eventType string, data []byte) (Typed, error) {
 	return nil, fmt.Errorf("category %s has no event type %q", c.Name, eventType)
 }
 
+// Form implements [AnyCategory].
+func (c Category[S]) Form() int { return c.SnapshotForm }
+
+// EncodeState implements [AnyCategory].
+func (c Category[S]) EncodeState(state any) ([]byte, error) { return json.Marshal(state.(S)) }
+
+// DecodeState implements [AnyCategory].
+func (c Category[S]) DecodeState(data []byte) (any, error) {
+	var s S
+	err := json.Unmarshal(data, &s)
+	return s, err
+}
+
 // EventTypes implements [AnyCategory].
 func (c Category[S]) EventTypes() []Typed {
 	all := make([]Typed, len(c.Events))
@@ -170,6 +188,11 @@ type AnyCategory interface {
 	Fold(state any, e Typed) any
 	Decode(eventType string, data []byte) (Typed, error)
 	EventTypes() []Typed
+
+	// Form says in which form states are kept, 0 for not at all.
+	Form() int
+	EncodeState(state any) ([]byte, error)
+	DecodeState(data []byte) (any, error)
 }
 
 // Fold returns the states after the facts, for tests and replays.

@@ -24,6 +24,11 @@ func samples() []domain.Fact {
 	request := func(e domain.Event[domain.Request]) domain.Fact { return end(e) }
 	agent := func(e domain.Event[domain.Agent]) domain.Fact { return domain.Agents.Record(string(ann.AgentKey), e) }
 	return []domain.Fact{
+		domain.Operators.Record("op-ann", domain.OperatorRegistered{
+			Name:  domain.Personal{Subject: "op-ann", Text: "Ann", Sealed: []byte{1, 2, 3}},
+			Email: domain.Personal{Subject: "op-ann", Text: "ann@example.com", Sealed: []byte{4, 5, 6}},
+		}),
+		domain.Operators.Record("op-ann", domain.OperatorErased{OperatorID: "op-ann"}),
 		agent(domain.AgentRegistered{AgentKey: ann.AgentKey, AgentID: "1", Name: "ann", Wallet: ann.Wallet}),
 		agent(domain.AgentRolesSet{Roles: domain.Roles()}),
 		agent(domain.AgentRequestOpened{RequestID: requestID, OpenedAt: second, DeliveryDeadline: until}),

@@ -1,6 +1,10 @@
 package domain
 
-import "strconv"
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+)
 
 // registryID is the id of the one registry.
 const registryID = "agents"
@@ -22,7 +26,7 @@ type registryEntry struct {
 }
 
 // Registries is the category of the one registry.
-var Registries = Category[Registry]{Name: "registry", Events: []Event[Registry]{AgentNumbered{}}}
+var Registries = Category[Registry]{Name: "registry", Events: []Event[Registry]{AgentNumbered{}}, SnapshotForm: 1}
 
 // Find returns the agent with an id, or false.
 func (r Registry) Find(id AgentID) (Party, bool) {
@@ -32,6 +36,28 @@ func (r Registry) Find(id AgentID) (Party, bool) {
 		}
 	}
 	return Party{}, false
+}
+
+// MarshalJSON writes the entries, newest first.
+func (r Registry) MarshalJSON() ([]byte, error) {
+	entries := make([]AgentNumbered, 0, r.count)
+	for e := r.newest; e != nil; e = e.before {
+		entries = append(entries, e.AgentNumbered)
+	}
+	return json.Marshal(entries)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (r *Registry) UnmarshalJSON(data []byte) error {
+	var entries []AgentNumbered
+	if err := json.Unmarshal(data, &entries); err != nil {
+		return err
+	}
+	*r = Registry{}
+	for _, e := range slices.Backward(entries) {
+		*r = e.Apply(*r)
+	}
+	return nil
 }
 
 func (r Registry) next() AgentID { return AgentID(strconv.Itoa(r.count + 1)) }

@@ -1,6 +1,9 @@
 package domain
 
-import "slices"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // A RequestStatus is where a quote request stands.
 type RequestStatus string
@@ -55,7 +58,42 @@ type goneQuote struct {
 var Requests = Category[Request]{Name: "request", Events: []Event[Request]{
 	RequestOpened{}, QuoteInvited{}, QuoteSubmitted{}, QuoteWithdrawn{},
 	RequestPicked{}, RequestClosed{}, RequestExpired{},
-}}
+}, SnapshotForm: 1}
+
+// keptRequest is a request as a snapshot keeps it.
+type keptRequest struct {
+	Request plainRequest `json:"request"`
+	Gone    []keptGone   `json:"gone"` // newest first
+}
+
+type plainRequest Request
+
+type keptGone struct {
+	ID     QuoteID  `json:"id"`
+	Bidder AgentKey `json:"bidder"`
+}
+
+// MarshalJSON writes the request with the quotes that are gone.
+func (r Request) MarshalJSON() ([]byte, error) {
+	kept := keptRequest{Request: plainRequest(r)}
+	for g := r.gone; g != nil; g = g.before {
+		kept.Gone = append(kept.Gone, keptGone{g.id, g.bidder})
+	}
+	return json.Marshal(kept)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (r *Request) UnmarshalJSON(data []byte) error {
+	var kept keptRequest
+	if err := json.Unmarshal(data, &kept); err != nil {
+		return err
+	}
+	*r = Request(kept.Request)
+	for _, g := range slices.Backward(kept.Gone) {
+		r.gone = &goneQuote{g.ID, g.Bidder, r.gone}
+	}
+	return nil
+}
 
 // request returns the request a command names, or a refusal if it has none on
 // this board.

@@ -3,6 +3,7 @@ package eventstore
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ const (
 
 // decide asks the command. A refusal that belongs on the record is a decision
 // without events; every other refusal is an error.
-func decide[R any](seen sight, op Operation, cmd domain.Command[R]) (*decision, error) {
+func decide[R any](ctx context.Context, s *Store, seen sight, op Operation, cmd domain.Command[R]) (*decision, error) {
 	facts, answer, err := cmd.Decide(seen.states, op.meta())
 	d := &decision{op: op, status: confirmed}
 	var payload any = answer
@@ -51,18 +52,22 @@ func decide[R any](seen sight, op Operation, cmd domain.Command[R]) (*decision, 
 		d.guards = append(d.guards, guard{stream, h.version})
 	}
 	slices.SortFunc(d.guards, func(a, b guard) int { return cmp.Compare(a.stream, b.stream) })
-	if err := d.record(facts, seen.heads); err != nil {
+	if err := d.record(ctx, s, facts, seen.heads); err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
 // record numbers and seals the facts, each after its predecessor in its stream.
-func (d *decision) record(facts []domain.Fact, heads map[domain.Stream]head) error {
+func (d *decision) record(ctx context.Context, s *Store, facts []domain.Fact, heads map[domain.Stream]head) error {
 	for i, f := range facts {
 		h, read := heads[f.Stream]
 		if !read {
 			return fmt.Errorf("%s writes to %s, which it did not read", d.op.Tool, f.Stream)
+		}
+		var err error
+		if f.Event, err = s.sealPersonal(ctx, f.Event); err != nil {
+			return err
 		}
 		e, err := seal(d.op, i, f, h)
 		if err != nil {

@@ -35,6 +35,7 @@ type Store struct {
 	Log  *slog.Logger
 
 	categories map[string]domain.AnyCategory
+	wrapping   Wrapping
 	batcher    *batcher
 }
 
@@ -45,11 +46,15 @@ type Config struct {
 	Wake       *Wake
 	Log        *slog.Logger
 	Categories []domain.AnyCategory
+	Wrapping   Wrapping // of the keys of personal data; without it there can be none
 }
 
 // Open returns a store over an already migrated database.
 func Open(cfg Config) *Store {
-	s := &Store{Pool: cfg.Pool, Wake: cfg.Wake, Log: cfg.Log, categories: map[string]domain.AnyCategory{}}
+	s := &Store{
+		Pool: cfg.Pool, Wake: cfg.Wake, Log: cfg.Log,
+		categories: map[string]domain.AnyCategory{}, wrapping: cfg.Wrapping,
+	}
 	for _, c := range cfg.Categories {
 		s.categories[c.CategoryName()] = c
 	}
@@ -110,11 +115,14 @@ func Execute[R any](ctx context.Context, s *Store, op Operation, cmd domain.Comm
 		if seen.receipt != nil {
 			return seen.receipt.answer(op)
 		}
-		decision, err := decide(seen, op, cmd)
+		decision, err := decide(ctx, s, seen, op, cmd)
 		if err != nil {
 			return s.refused(ctx, op, err)
 		}
 		receipt, err := s.batcher.append(ctx, decision)
+		if err == nil && !receipt.Replayed {
+			s.keep(ctx, seen, decision)
+		}
 		if !errors.Is(err, errMoved) {
 			return receipt, err
 		}

@@ -17,10 +17,37 @@ type sight struct {
 	heads   map[domain.Stream]head
 }
 
+// errHole says that a stream does not continue where its snapshot ends.
+var errHole = errors.New("the stream has a hole")
+
 // look reads the operation's receipt and the streams in one round trip. The
-// receipt is read first: one that appears later is found at append.
+// receipt is read first: one that appears later is found at append. A snapshot
+// that is replaced between its reading and that of the events behind it leaves a
+// hole; then the streams are read whole.
 func (s *Store) look(ctx context.Context, op Operation, streams []domain.Stream) (sight, error) {
+	for _, stream := range streams {
+		if _, ok := s.categories[stream.Category()]; !ok {
+			return sight{}, fmt.Errorf("no category for stream %s", stream)
+		}
+	}
+	seen, err := s.see(ctx, op, streams, s.forms(streams))
+	if errors.Is(err, errHole) {
+		seen, err = s.see(ctx, op, streams, make([]int, len(streams)))
+	}
+	if err != nil {
+		return sight{}, fmt.Errorf("load %v: %w", streams, err)
+	}
+	return seen, nil
+}
+
+// see is look with snapshots of the given forms; no snapshot has form 0.
+func (s *Store) see(ctx context.Context, op Operation, streams []domain.Stream, forms []int) (sight, error) {
 	seen := sight{states: domain.States{}, heads: map[domain.Stream]head{}}
+	for _, stream := range streams {
+		seen.states[stream], seen.heads[stream] = s.categories[stream.Category()].Zero(), head{}
+	}
+	var snapshots []kept
+	var events []Recorded
 	b := &pgx.Batch{}
 	b.Queue(`
 		SELECT operation_id, tool, args_hash, status, result
@@ -28,22 +55,38 @@ func (s *Store) look(ctx context.Context, op Operation, streams []domain.Stream)
 		WHERE owner = $1 AND op_key = $2`, op.Owner, op.Key).
 		QueryRow(seen.scanReceipt)
 	if len(streams) > 0 {
-		b.Queue(selectEvents+`
-			WHERE stream_id = ANY ($1)
-			ORDER BY stream_id, version`, streams).
-			Query(func(rows pgx.Rows) error { return s.fold(rows, &seen) })
-	}
-	for _, stream := range streams {
-		c, ok := s.categories[stream.Category()]
-		if !ok {
-			return sight{}, fmt.Errorf("no category for stream %s", stream)
-		}
-		seen.states[stream], seen.heads[stream] = c.Zero(), head{}
+		b.Queue(`
+			SELECT s.stream_id, s.version, s.hash, s.state
+			FROM unnest($1::text[], $2::int[]) AS w(stream, form)
+			JOIN log.snapshots AS s ON s.stream_id = w.stream AND s.form = w.form`, streams, forms).
+			Query(func(rows pgx.Rows) (err error) {
+				snapshots, err = collectKept(rows)
+				return err
+			})
+		b.Queue(`
+			SELECT `+eventList+`
+			FROM unnest($1::text[], $2::int[]) AS w(wanted, wanted_form)
+			LEFT JOIN (
+				SELECT stream_id AS kept_stream, form AS kept_form, version AS kept_version
+				FROM log.snapshots) AS s ON kept_stream = wanted AND kept_form = wanted_form
+			CROSS JOIN LATERAL (`+selectEvents+`
+				WHERE stream_id = wanted AND version > coalesce(kept_version, 0)) AS e
+			ORDER BY stream_id, version`, streams, forms).
+			Query(func(rows pgx.Rows) (err error) {
+				events, err = s.collect(rows)
+				return err
+			})
 	}
 	if err := s.Pool.SendBatch(ctx, b).Close(); err != nil {
-		return sight{}, fmt.Errorf("load %v: %w", streams, err)
+		return sight{}, err
 	}
-	return seen, nil
+	if err := s.restore(snapshots, &seen); err != nil {
+		return sight{}, err
+	}
+	if err := s.openPersonal(ctx, s.Pool, events); err != nil {
+		return sight{}, err
+	}
+	return seen, s.fold(events, &seen)
 }
 
 func (seen *sight) scanReceipt(row pgx.Row) error {
@@ -58,14 +101,11 @@ func (seen *sight) scanReceipt(row pgx.Row) error {
 	return err
 }
 
-func (s *Store) fold(rows pgx.Rows, seen *sight) error {
-	events, err := s.collect(rows)
-	if err != nil {
-		return err
-	}
+// fold applies the events to the states.
+func (s *Store) fold(events []Recorded, seen *sight) error {
 	for _, e := range events {
 		if want := seen.heads[e.Stream].version + 1; e.Version != want {
-			return fmt.Errorf("stream %s continues with version %d, want %d", e.Stream, e.Version, want)
+			return fmt.Errorf("stream %s continues with version %d, want %d: %w", e.Stream, e.Version, want, errHole)
 		}
 		seen.states[e.Stream] = s.categories[e.Stream.Category()].Fold(seen.states[e.Stream], e.Event)
 		seen.heads[e.Stream] = head{e.Version, e.Hash}
@@ -73,9 +113,12 @@ func (s *Store) fold(rows pgx.Rows, seen *sight) error {
 	return nil
 }
 
-const selectEvents = `
-	SELECT pos, id, stream_id, version, type, schema_v, actor, board, causation, correlation, at, data, prev_hash, hash
+const (
+	eventList    = `pos, id, stream_id, version, type, schema_v, actor, board, causation, correlation, at, data, prev_hash, hash`
+	selectEvents = `
+	SELECT ` + eventList + `
 	FROM log.events`
+)
 
 // scanEvent reads a row of selectEvents.
 func scanEvent(row pgx.CollectableRow, e *Recorded) error {
@@ -131,7 +174,7 @@ func (s *Store) read(ctx context.Context, q querier, after, upTo int64) ([]Recor
 			return nil, fmt.Errorf("the log has a hole: position %d follows %d", e.Position, want-1)
 		}
 	}
-	return events, nil
+	return events, s.openPersonal(ctx, q, events)
 }
 
 // Category returns every event of one category and the position up to which that
@@ -151,7 +194,7 @@ func (s *Store) Category(ctx context.Context, name string) ([]Recorded, int64, e
 	if err != nil {
 		return nil, 0, fmt.Errorf("read category %s: %w", name, err)
 	}
-	return events, pos, nil
+	return events, pos, s.openPersonal(ctx, s.Pool, events)
 }
 
 // Head returns the last position of the log, 0 when it is empty.

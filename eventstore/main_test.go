@@ -2,6 +2,7 @@ package eventstore_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -19,7 +20,7 @@ import (
 // A Tally counts. It is the smallest aggregate that can conflict.
 type Tally struct{ N int }
 
-var tallies = domain.Category[Tally]{Name: "tally", Events: []domain.Event[Tally]{Counted{}}}
+var tallies = domain.Category[Tally]{Name: "tally", Events: []domain.Event[Tally]{Counted{}}, SnapshotForm: 1}
 
 type Counted struct {
 	By   int    `json:"by"`
@@ -83,7 +84,8 @@ func start(t *testing.T, db *eventstoretest.DB, ns *natsserver.Server) process {
 	}
 	s := eventstore.Open(eventstore.Config{
 		URL: db.URL, Pool: pool, Wake: wake, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Categories: []domain.AnyCategory{tallies},
+		Categories: []domain.AnyCategory{tallies, domain.Operators},
+		Wrapping:   wrapping(),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -97,6 +99,20 @@ func start(t *testing.T, db *eventstoretest.DB, ns *natsserver.Server) process {
 		pool.Close()
 	})
 	return process{s, nc}
+}
+
+// wrapping stands in for the key-encryption key: it shows that the store keeps
+// nothing but what it was given back.
+func wrapping() eventstore.Wrapping {
+	mix := func(bound string, key []byte) []byte {
+		mask := sha256.Sum256([]byte("a key-encryption key for " + bound))
+		out := make([]byte, len(key))
+		for i := range key {
+			out[i] = key[i] ^ mask[i]
+		}
+		return out
+	}
+	return eventstore.Wrapping{Wrap: mix, Unwrap: func(bound string, wrapped []byte) ([]byte, error) { return mix(bound, wrapped), nil }}
 }
 
 // natsServer runs a NATS server with JetStream until the test ends.

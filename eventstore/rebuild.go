@@ -10,6 +10,20 @@ import (
 // nearly is how close to the head a consumer has caught up.
 const nearly = pageEvents
 
+// Begin makes a consumer's checkpoint at the beginning of the log, unless it has one.
+func (s *Store) Begin(ctx context.Context, consumer string) error {
+	_, err := s.Pool.Exec(ctx, `
+		INSERT INTO log.checkpoints (name, epoch, pos)
+		SELECT $1, epoch, 0
+		FROM log.head
+		WHERE shard = 0
+		ON CONFLICT DO NOTHING`, consumer)
+	if err != nil {
+		return fmt.Errorf("begin consumer %s: %w", consumer, err)
+	}
+	return nil
+}
+
 // CatchUp runs a consumer until it is nearly at the head. progress hears how far
 // it is after each page.
 func (s *Store) CatchUp(ctx context.Context, c Consumer, progress func(pos, head int64)) error {

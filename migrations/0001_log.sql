@@ -102,6 +102,16 @@ CREATE TABLE log.operations (
 CREATE UNIQUE INDEX operations_id ON log.operations (operation_id);
 CREATE INDEX operations_last ON log.operations (owner, last_pos);
 
+-- Keys that personal fields of events are sealed with, one a subject, themselves
+-- sealed with the key-encryption key. To erase a person is to empty their row:
+-- the log and all its copies stay as they are, and unreadable in these fields.
+CREATE TABLE log.subject_keys (
+  subject     text COLLATE "C" PRIMARY KEY,
+  key         bytea, -- null once shredded
+  shredded_at timestamptz,
+  CHECK ((key IS NULL) = (shredded_at IS NOT NULL))
+);
+
 -- Seals: signed Merkle roots over stretches of the log, one a day and on demand.
 -- Each names the one before, so that none can be left out or exchanged.
 CREATE TABLE log.seals (
@@ -120,6 +130,15 @@ CREATE TRIGGER seals_change BEFORE UPDATE OR DELETE ON log.seals
   FOR EACH ROW EXECUTE FUNCTION log.refuse_change();
 CREATE TRIGGER seals_truncate BEFORE TRUNCATE ON log.seals
   FOR EACH STATEMENT EXECUTE FUNCTION log.refuse_change();
+
+-- Snapshots spare the reading of long streams. They may be removed at any time.
+CREATE TABLE log.snapshots (
+  stream_id text  COLLATE "C" PRIMARY KEY,
+  version   int   NOT NULL,
+  form      int   NOT NULL, -- of the state; one of another form is not used
+  hash      bytea NOT NULL, -- of the event of that version
+  state     bytea NOT NULL
+) WITH (fillfactor = 70);
 
 -- How far each follower of the log got, moved in the transaction of its effects.
 CREATE TABLE log.checkpoints (

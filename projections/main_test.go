@@ -61,6 +61,10 @@ func newWorld(t *testing.T, names ...string) *world {
 		cursors: projections.Cursors{Network: "test", Keys: map[byte][]byte{1: []byte("0123456789abcdef0123456789abcdef")}, Current: 1},
 		Store: eventstore.Open(eventstore.Config{
 			URL: db.URL, Pool: pool, Wake: wake, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Categories: domain.Categories,
+			Wrapping: eventstore.Wrapping{
+				Wrap:   func(_ string, key []byte) []byte { return key },
+				Unwrap: func(_ string, wrapped []byte) ([]byte, error) { return wrapped, nil },
+			},
 		}),
 	}
 	w.background(func(ctx context.Context) error { return w.Run(ctx) })

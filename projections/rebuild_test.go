@@ -16,6 +16,10 @@ import (
 func TestARebuiltViewIsTheLiveOneByteForByteWhileWritesGoOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ann", "bob", "cat")
+	for _, id := range []string{"op-ann", "op-bob"} {
+		do(w, domain.System, domain.RegisterOperator{OperatorID: id, Name: "Someone", Email: id + "@example.com"})
+	}
+	do(w, domain.System, domain.EraseOperator{OperatorID: "op-bob"})
 	w.consume()
 	busy, stop := context.WithCancel(t.Context())
 	wrote := make(chan int)

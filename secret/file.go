@@ -33,15 +33,26 @@ type fileKey struct {
 // Load reads the key file. Only its owner may be able to read it: a file with
 // looser permissions than 0600 is refused.
 func Load(path string) (*Keys, error) {
-	f, err := readFile(path)
+	ring, err := loadRing(path)
+	if err != nil {
+		return nil, err
+	}
+	k := &Keys{path: path}
+	k.ring.Store(ring)
+	return k, nil
+}
+
+func loadRing(path string) (*keyRing, error) {
+	f, modified, err := readFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("load the key file: %w", err)
 	}
-	k, err := f.keys()
+	ring, err := f.ring()
 	if err != nil {
 		return nil, fmt.Errorf("load the key file %s: %w", path, err)
 	}
-	return k, nil
+	ring.modified = modified
+	return ring, nil
 }
 
 // LoadOrCreate is [Load] after making the file, with one new key, if there is
@@ -60,11 +71,12 @@ func LoadOrCreate(path string) (*Keys, error) {
 }
 
 // AddKey lists a new key in the file, without using it yet, and returns its id.
-// A key is replaced in three steps: AddKey, and restart every process; [UseKey],
-// and restart every process again; [Vault.Rotate]. So no process ever meets a
-// value that it cannot open. It is for one person at a time.
+// A key is replaced in three steps: AddKey; [UseKey]; [Vault.Rotate]. Where
+// processes have copies of the file, each step goes to all of them before the
+// next, so that no process ever meets a value it cannot open. It is for one person
+// at a time.
 func AddKey(path string) (uint32, error) {
-	f, err := readFile(path)
+	f, _, err := readFile(path)
 	if err != nil {
 		return 0, fmt.Errorf("add a key: %w", err)
 	}
@@ -78,12 +90,12 @@ func AddKey(path string) (uint32, error) {
 
 // UseKey makes a listed key the one that seals.
 func UseKey(path string, id uint32) error {
-	f, err := readFile(path)
+	f, _, err := readFile(path)
 	if err != nil {
 		return fmt.Errorf("use key %d: %w", id, err)
 	}
 	f.Current = id
-	if _, err := f.keys(); err != nil {
+	if _, err := f.ring(); err != nil {
 		return fmt.Errorf("use key %d: %w", id, err)
 	}
 	if err := writeFile(path, f, os.Rename); err != nil {
@@ -92,15 +104,25 @@ func UseKey(path string, id uint32) error {
 	return nil
 }
 
+// UseNewest makes the key that was added last the one that seals, and returns its id.
+func UseNewest(path string) (uint32, error) {
+	f, _, err := readFile(path)
+	if err != nil {
+		return 0, fmt.Errorf("use the newest key: %w", err)
+	}
+	id := f.Keys[len(f.Keys)-1].ID
+	return id, UseKey(path, id)
+}
+
 func newKey(id uint32) fileKey {
 	key := make([]byte, keyBytes)
 	_, _ = rand.Read(key) // it never fails: crypto/rand ends the program instead
 	return fileKey{ID: id, Created: time.Now().UTC().Truncate(time.Second), Key: key}
 }
 
-// keys checks the file and makes it ready for use.
-func (f keyFile) keys() (*Keys, error) {
-	k := &Keys{current: f.Current, ring: map[uint32]cipher.AEAD{}}
+// ring checks the file and makes it ready for use.
+func (f keyFile) ring() (*keyRing, error) {
+	k := &keyRing{current: f.Current, aeads: map[uint32]cipher.AEAD{}}
 	var last uint32
 	for _, key := range f.Keys {
 		if key.ID <= last {
@@ -111,31 +133,32 @@ func (f keyFile) keys() (*Keys, error) {
 		if err != nil {
 			return nil, fmt.Errorf("key %d: %w", key.ID, err)
 		}
-		k.ring[key.ID] = aead
+		k.aeads[key.ID] = aead
 	}
-	if k.ring[k.current] == nil {
+	if k.aeads[k.current] == nil {
 		return nil, fmt.Errorf("the current key, %d, is not listed", k.current)
 	}
 	return k, nil
 }
 
 // readFile reads the file after making sure that nobody else can.
-func readFile(path string) (keyFile, error) {
+func readFile(path string) (f keyFile, modified time.Time, err error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return keyFile{}, err // it names the path
+		return keyFile{}, modified, err // it names the path
 	}
 	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
 	switch {
 	case err != nil:
-		return keyFile{}, err
+		return keyFile{}, modified, err
 	case !info.Mode().IsRegular():
-		return keyFile{}, fmt.Errorf("%s is not a regular file", path)
+		return keyFile{}, modified, fmt.Errorf("%s is not a regular file", path)
 	case info.Mode().Perm()&0o077 != 0:
-		return keyFile{}, fmt.Errorf("%s can be read or changed by other users (mode %04o); run: chmod 600 %s", path, info.Mode().Perm(), path)
+		return keyFile{}, modified, fmt.Errorf("%s can be read or changed by other users (mode %04o); run: chmod 600 %s", path, info.Mode().Perm(), path)
 	}
-	return decodeFile(path, file)
+	f, err = decodeFile(path, file)
+	return f, info.ModTime(), err
 }
 
 func decodeFile(path string, r io.Reader) (keyFile, error) {

@@ -6,14 +6,42 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"sync/atomic"
+	"time"
 )
 
 // Keys are the key-encryption keys of a deployment. One is current and seals;
-// all of them open, so that a key can be replaced while values are in use.
+// all of them open, so that a key can be replaced while values are in use. They
+// follow their file: a key that is added or made current there counts from the
+// next value on, without a restart.
 type Keys struct {
-	current uint32
-	ring    map[uint32]cipher.AEAD
+	path string
+	ring atomic.Pointer[keyRing]
+}
+
+// A keyRing is what the file held when it was last read.
+type keyRing struct {
+	current  uint32
+	aeads    map[uint32]cipher.AEAD
+	modified time.Time // of the file
+}
+
+// reload reads the file again if it has changed since. A file that cannot be read
+// now leaves the keys as they were: they still open what they sealed.
+func (k *Keys) reload() *keyRing {
+	ring := k.ring.Load()
+	info, err := os.Stat(k.path)
+	if err != nil || info.ModTime().Equal(ring.modified) {
+		return ring
+	}
+	newer, err := loadRing(k.path)
+	if err != nil {
+		return ring
+	}
+	k.ring.Store(newer)
+	return newer
 }
 
 // A sealed value is one byte of format, four of key id, then AES-256-GCM with
@@ -29,8 +57,9 @@ const keyBytes = 32
 // Seal encrypts a value under the current key. It opens only with the same
 // purpose and name. One key may seal up to 2^32 values (NIST SP 800-38D, 8.3).
 func (k *Keys) Seal(purpose, name string, plaintext []byte) []byte {
-	head := binary.BigEndian.AppendUint32([]byte{sealFormat}, k.current)
-	body := k.ring[k.current].Seal(nil, nil, plaintext, bound(head, purpose, name)) //nolint:gosec // it takes no nonce, since it draws its own
+	ring := k.reload()
+	head := binary.BigEndian.AppendUint32([]byte{sealFormat}, ring.current)
+	body := ring.aeads[ring.current].Seal(nil, nil, plaintext, bound(head, purpose, name)) //nolint:gosec // it takes no nonce, since it draws its own
 	return append(head, body...)
 }
 
@@ -41,7 +70,10 @@ func (k *Keys) Open(purpose, name string, sealed []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, listed := k.ring[id]
+	key, listed := k.ring.Load().aeads[id]
+	if !listed {
+		key, listed = k.reload().aeads[id]
+	}
 	if !listed {
 		return nil, fmt.Errorf("the value is sealed under key %d, which the key file does not list", id)
 	}

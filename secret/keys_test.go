@@ -208,8 +208,11 @@ func TestANewKeySealsOnceItIsInUseAndTheOldOneStillOpens(t *testing.T) {
 	if _, err := listed.Open("p", "n", sealed); err != nil {
 		t.Errorf("a process that was restarted when the key was listed cannot open: %v", err)
 	}
-	if _, err := before.Open("p", "n", sealed); err == nil {
-		t.Error("the new key is not what seals")
+	if got, err := before.Open("p", "n", sealed); err != nil || string(got) != "new" {
+		t.Errorf("a process that runs since before the key was made opens %q, %v", got, err)
+	}
+	if by, mine := sealed[:5], before.Seal("p", "n", nil)[:5]; !bytes.Equal(by, mine) {
+		t.Error("a process that runs since before the key came into use does not seal with it")
 	}
 	if got, err := after.Open("p", "n", old); err != nil || string(got) != "old" {
 		t.Errorf("open what the old key sealed = %q, %v", got, err)

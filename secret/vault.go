@@ -96,7 +96,7 @@ type storedSecret struct {
 
 // reseal leaves a row alone that another process sealed anew in the meantime.
 func (v Vault) reseal(ctx context.Context, s storedSecret) (bool, error) {
-	if by, err := sealedBy(s.Sealed); err != nil || by == v.Keys.current {
+	if by, err := sealedBy(s.Sealed); err != nil || by == v.Keys.reload().current {
 		return false, err
 	}
 	value, err := v.Keys.Open(vaultPurpose, s.Name, s.Sealed)

@@ -3,6 +3,7 @@ package secret_test
 import (
 	"crypto/rand"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -153,8 +154,15 @@ func TestRotationSealsEverySecretAnewAndLosesNone(t *testing.T) {
 			t.Errorf("%s is %q, %v; it was %q", name, got, err, want)
 		}
 	}
-	if _, err := (secret.Vault{Pool: pool, Keys: keys}).GetOrCreate(t.Context(), "a", random); err == nil {
-		t.Error("the old key still opens a rotated secret")
+	if got, err := (secret.Vault{Pool: pool, Keys: keys}).GetOrCreate(t.Context(), "a", random); err != nil || string(got) != before["a"] {
+		t.Errorf("a process that ran all the while reads %q, %v", got, err)
+	}
+	stranger, err := secret.LoadOrCreate(filepath.Join(t.TempDir(), "kek.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (secret.Vault{Pool: pool, Keys: stranger}).GetOrCreate(t.Context(), "a", random); err == nil {
+		t.Error("a key file without the new key opens a rotated secret")
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"sidequest/domain"
 	"sidequest/eventstore"
 	"sidequest/projections"
+	"sidequest/secret"
 )
 
 // serve runs one copy of the program in production: everything comes from the
@@ -104,15 +105,12 @@ func listDeadLetters(ctx context.Context, store *eventstore.Store, stdout io.Wri
 // administer opens the store that an administrator means: that of the
 // environment, else the development one of the data folder.
 func administer(ctx context.Context, stderr io.Writer, do func(context.Context, *eventstore.Store) error) error {
-	d := deployment{DatabaseURL: os.Getenv("SIDEQUEST_DATABASE_URL"), NATSURL: os.Getenv("SIDEQUEST_NATS_URL"), WakePrefix: wakePrefix}
-	if d.DatabaseURL == "" {
-		var err error
-		if d, err = loadDeployment(); err != nil {
-			return err
-		}
+	d, err := theDeployment()
+	if err != nil {
+		return err
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	store, closeStore, err := openStore(ctx, d.DatabaseURL, d.NATSURL, d.WakePrefix, log)
+	store, closeStore, err := openStore(ctx, d, log)
 	if err != nil {
 		return err
 	}
@@ -120,25 +118,42 @@ func administer(ctx context.Context, stderr io.Writer, do func(context.Context, 
 	return do(ctx, store)
 }
 
+// theDeployment is the one that the environment names, else the development one
+// of the data folder.
+func theDeployment() (deployment, error) {
+	if url := os.Getenv("SIDEQUEST_DATABASE_URL"); url != "" {
+		return deployment{
+			DatabaseURL: url, NATSURL: os.Getenv("SIDEQUEST_NATS_URL"), KEKFile: os.Getenv("SIDEQUEST_KEK_FILE"), WakePrefix: wakePrefix,
+		}, nil
+	}
+	return loadDeployment()
+}
+
 // openStore opens the log for a command. NATS may be down: the running processes
 // then find out by themselves what the command wrote.
-func openStore(ctx context.Context, databaseURL, natsURL, prefix string, log *slog.Logger) (store *eventstore.Store, closeStore func(), err error) {
-	pool, err := openPool(ctx, databaseURL)
+func openStore(ctx context.Context, d deployment, log *slog.Logger) (store *eventstore.Store, closeStore func(), err error) {
+	keys, err := secret.Load(d.KEKFile)
 	if err != nil {
 		return nil, nil, err
 	}
-	conn, err := nats.Connect(natsURL, nats.Name("sidequest command"), nats.RetryOnFailedConnect(true))
+	pool, err := openPool(ctx, d.DatabaseURL)
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := nats.Connect(d.NATSURL, nats.Name("sidequest command"), nats.RetryOnFailedConnect(true))
 	if err != nil {
 		pool.Close()
 		return nil, nil, fmt.Errorf("connect to NATS: %w", err)
 	}
-	wake, err := eventstore.NewWake(conn, prefix)
+	wake, err := eventstore.NewWake(conn, d.WakePrefix)
 	if err != nil {
 		conn.Close()
 		pool.Close()
 		return nil, nil, err
 	}
-	store = eventstore.Open(eventstore.Config{URL: databaseURL, Pool: pool, Wake: wake, Log: log, Categories: domain.Categories})
+	store = eventstore.Open(eventstore.Config{
+		URL: d.DatabaseURL, Pool: pool, Wake: wake, Log: log, Categories: domain.Categories, Wrapping: wrapping(keys),
+	})
 	return store, func() {
 		if conn.IsConnected() {
 			_ = conn.FlushTimeout(time.Second) // a lost ring costs the others half a second
@@ -147,6 +162,15 @@ func openStore(ctx context.Context, databaseURL, natsURL, prefix string, log *sl
 		conn.Close()
 		pool.Close()
 	}, nil
+}
+
+// wrapping seals the keys of personal data with the key-encryption key.
+func wrapping(keys *secret.Keys) eventstore.Wrapping {
+	const purpose = "subject"
+	return eventstore.Wrapping{
+		Wrap:   func(subject string, key []byte) []byte { return keys.Seal(purpose, subject, key) },
+		Unwrap: func(subject string, wrapped []byte) ([]byte, error) { return keys.Open(purpose, subject, wrapped) },
+	}
 }
 
 // logLevel is info, or debug where SIDEQUEST_DEBUG is set.

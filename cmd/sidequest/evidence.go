@@ -59,15 +59,11 @@ func (p *process) sealDays(ctx context.Context) error {
 
 // attest runs a command that needs the log and the key that seals it.
 func attest(ctx context.Context, stderr io.Writer, do func(context.Context, *eventstore.Store, ed25519.PrivateKey) error) error {
-	kek := os.Getenv("SIDEQUEST_KEK_FILE")
-	if os.Getenv("SIDEQUEST_DATABASE_URL") == "" {
-		d, err := loadDeployment()
-		if err != nil {
-			return err
-		}
-		kek = d.KEKFile
+	d, err := theDeployment()
+	if err != nil {
+		return err
 	}
-	keys, err := secret.Load(kek)
+	keys, err := secret.Load(d.KEKFile)
 	if err != nil {
 		return err
 	}

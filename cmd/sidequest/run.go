@@ -61,7 +61,7 @@ func run(ctx context.Context, cfg config, log *slog.Logger, ready func(addr stri
 		js:    js,
 		vault: secret.Vault{Pool: pool, Keys: keys},
 		store: eventstore.Open(eventstore.Config{
-			URL: cfg.DatabaseURL, Pool: pool, Wake: wake, Log: log, Categories: domain.Categories,
+			URL: cfg.DatabaseURL, Pool: pool, Wake: wake, Log: log, Categories: domain.Categories, Wrapping: wrapping(keys),
 		}),
 	}
 	return p.run(ctx, ready)
@@ -101,7 +101,7 @@ func (p *process) run(ctx context.Context, ready func(addr string)) error {
 
 // wire makes the parts that need the database, and the board if it is new.
 func (p *process) wire(ctx context.Context) error {
-	if err := projections.Prepare(ctx, p.pool); err != nil {
+	if err := errors.Join(projections.Prepare(ctx, p.pool), p.store.Begin(ctx, eventstore.ShredConsumer)); err != nil {
 		return err
 	}
 	cursors, err := loadCursors(ctx, p.vault, p.cfg.Network)
@@ -144,6 +144,7 @@ func (p *process) work(ctx context.Context, ready func(addr string)) error {
 	for _, view := range projections.All() {
 		g.Go(func() error { return p.store.Consume(ctx, view.Consumer()) })
 	}
+	g.Go(func() error { return p.store.Consume(ctx, eventstore.Shredding()) })
 	relay := eventstore.Relay{Store: p.store, JetStream: p.js, Owner: p.name}
 	g.Go(func() error { return relay.Run(ctx) })
 	g.Go(func() error { return p.grants.Run(ctx) })

@@ -46,7 +46,9 @@ func (d development) use(ctx context.Context, log *slog.Logger, do func(context.
 	if err != nil {
 		return err
 	}
-	store, closeStore, err := openStore(ctx, d.DatabaseURL, d.NATSURL, d.WakePrefix, log)
+	store, closeStore, err := openStore(ctx, deployment{
+		DatabaseURL: d.DatabaseURL, NATSURL: d.NATSURL, KEKFile: d.KEKFile, WakePrefix: d.WakePrefix,
+	}, log)
 	if err != nil {
 		return fmt.Errorf("the deployment does not answer, start it with `make run`: %w", err)
 	}
