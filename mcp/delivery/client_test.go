@@ -18,9 +18,12 @@ type client struct {
 	url   string
 	token string
 	old   bool // it speaks a legacy revision
+	via   *http.Client
 }
 
-func (p *process) as(token string) client { return client{url: p.url, token: token} }
+func (p *process) as(token string) client {
+	return client{url: p.url, token: token, via: http.DefaultClient}
+}
 
 func (c client) legacy() client {
 	c.old = true
@@ -80,7 +83,7 @@ func (c client) post(ctx context.Context, method, params string) (*http.Response
 		req.Header.Set("MCP-Protocol-Version", "2026-07-28")
 		req.Header.Set("Mcp-Method", method)
 	}
-	return http.DefaultClient.Do(req)
+	return c.via.Do(req)
 }
 
 // call sends a request and reads its one answer.

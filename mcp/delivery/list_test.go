@@ -92,6 +92,7 @@ func TestPayloadsAndArgumentsConformToTheSchemasOfTheList(t *testing.T) {
 	m.quote(t, "cat", id)
 	do(t, m, m.people["ann"].key, domain.PickQuote{RequestID: id, QuoteID: pick})
 
+	m.settle(t)
 	kinds := map[string]bool{}
 	for _, e := range list(t, m, "ann").Events {
 		payload, arguments := compile(t, e.PayloadSchema), compile(t, e.InputSchema)

@@ -84,6 +84,7 @@ func TestEveryCursorEverGivenContinuesWithExactlyTheRest(t *testing.T) {
 	for range 10 {
 		m.quote(t, "bob", id)
 	}
+	m.settle(t)
 	all := m.main.as("ann").poll(t, `"name":"sidequest.inbox"`)
 	for i, e := range all.Events {
 		rest := m.main.as("ann").poll(t, fmt.Sprintf(`"name":"sidequest.inbox","cursor":%q`, e.Cursor))

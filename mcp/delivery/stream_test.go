@@ -3,6 +3,7 @@ package delivery_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"sync"
 	"testing"
@@ -44,6 +45,9 @@ func TestAStreamIsActiveThenSendsWhatComes(t *testing.T) {
 	polled := m.main.as("ann").poll(t, `"name":"sidequest.inbox"`)
 	if diff := cmp.Diff(polled.Events, []occurrence{e}); diff != "" {
 		t.Errorf("poll and stream differ (-poll +stream):\n%s", diff)
+	}
+	if n := m.main.feeds.Stats().RingMisses; n != 0 {
+		t.Errorf("the stream read the database itself, %d times", n)
 	}
 }
 
@@ -216,13 +220,15 @@ func TestAReaderThatDoesNotReadHoldsUpNobody(t *testing.T) {
 	m := open(t)
 	m.narrow = true
 	p := m.start(t)
-	res, err := p.as(m.another(t, "ann")).post(t.Context(), "events/stream", fromNow)
+	stalled := p.as(m.another(t, "ann"))
+	stalled.via = narrowClient(t)
+	res, err := stalled.post(t.Context(), "events/stream", fromNow)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close() // and nobody reads it
 	reads, _ := p.as("ann").listen(t, fromNow)
-	const each = 200 // three times that is more than the connection can hold
+	const each = 50 // three times that is more than the connection can hold
 	var writers sync.WaitGroup
 	for _, name := range names[1:] {
 		id := m.ask(t, "ann")
@@ -239,6 +245,19 @@ func TestAReaderThatDoesNotReadHoldsUpNobody(t *testing.T) {
 	if n := p.feeds.Stats().Frames; n > 2*3*each {
 		t.Errorf("%d frames were sent, so both streams were read", n)
 	}
+}
+
+// narrowClient returns a client whose connections take in little that is not read.
+func narrowClient(t *testing.T) *http.Client {
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err == nil {
+			err = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+		}
+		return c, err
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
 }
 
 func TestStreamsThatAreAbortedLeaveNothing(t *testing.T) { // not parallel: it counts goroutines
