@@ -72,6 +72,10 @@ func (m *Market) operation(t Tool, c Caller, raw []byte, object map[string]any) 
 	}, nil
 }
 
+// mostItems bounds lists and objects before a schema looks at them: naming a fault
+// of each of a million items would take seconds. No tool takes as many.
+const mostItems = 1000
+
 // canonicalValue puts all text into Unicode normal form C, in which its length is
 // counted and in which equal texts are equal, and writes whole numbers as such:
 // JSON knows no difference between 50 and 50.0 or 5e1. path is where the value
@@ -83,12 +87,18 @@ func canonicalValue(value any, path []string) (_ any, err error) {
 	case json.Number:
 		return canonicalNumber(v, path)
 	case []any:
+		if len(v) > mostItems {
+			return nil, refuseAt(path, "must have at most %d items; it has %d", mostItems, len(v))
+		}
 		for i := range v {
 			if v[i], err = canonicalValue(v[i], within(path, strconv.Itoa(i))); err != nil {
 				return nil, err
 			}
 		}
 	case map[string]any:
+		if len(v) > mostItems {
+			return nil, refuseAt(path, "must have at most %d members; there are %d", mostItems, len(v))
+		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			if v[name], err = canonicalValue(v[name], within(path, name)); err != nil {
 				return nil, err

@@ -304,3 +304,24 @@ func (m *market) offerAt(t *testing.T, p *person, at time.Time, id domain.Reques
 	t.Helper()
 	return doAt(t, m, p.key, at, domain.SubmitQuote{RequestID: id, AgentID: p.id, Token: usd.Address, Amount: "20"}).QuoteID
 }
+
+// A syncBuffer holds what several goroutines log.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+// Write implements [io.Writer].
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func (s *syncBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(s, nil)) }

@@ -181,6 +181,9 @@ func TestArgumentsAreClosedAndSimpleEnoughForEveryModelProvider(t *testing.T) {
 			if s["type"] == "object" && s["additionalProperties"] != false {
 				t.Errorf("%s is open", path)
 			}
+			if most, _ := s["maxItems"].(float64); s["type"] == "array" && (most == 0 || most > mostItems) {
+				t.Errorf("%s is a list of any length", path)
+			}
 			if s["format"] != nil {
 				t.Errorf("%s has the format %v, which some validators do not know", path, s["format"])
 			}
