@@ -31,7 +31,7 @@ func playDemo(ctx context.Context, d development, log *slog.Logger, args []strin
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	s := &demo{voice: newVoice(stdout)}
-	s.line("", "Two agents strike a deal on %s.", d.Issuer)
+	s.linef("", "Two agents strike a deal on %s.", d.Issuer)
 	for _, step := range []func(context.Context) error{
 		func(ctx context.Context) error { return s.meet(ctx, d, log) },
 		s.listen, s.ask, s.repeat, s.quote, s.loseConnection, s.readInboxes,
@@ -89,7 +89,7 @@ func (s *demo) meet(ctx context.Context, d development, log *slog.Logger) error 
 			if _, err := (*a.slot).do(ctx, "whoami", nil, ""); err != nil {
 				return fmt.Errorf("reach %s, which `make run` starts: %w", d.Issuer, err)
 			}
-			s.tell("The %s is %s, agent %s; it speaks revision %s of MCP.", a.part, name, minted.AgentID, a.version)
+			s.tellf("The %s is %s, agent %s; it speaks revision %s of MCP.", a.part, name, minted.AgentID, a.version)
 		}
 		return nil
 	})
@@ -106,7 +106,7 @@ func (s *demo) listen(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	s.holds("Both streams are active. Nothing is polled from here on.")
+	s.holdsf("Both streams are active. Nothing is polled from here on.")
 	return nil
 }
 
@@ -134,10 +134,10 @@ func (s *demo) ask(ctx context.Context) error {
 	}
 	answered := time.Now()
 	s.requestID = field(s.asked, "requestId")
-	if _, err := s.public.until("request.opened", s.requestID); err != nil {
+	if err := s.public.until("request.opened", s.requestID); err != nil {
 		return err
 	}
-	s.holds("The worker knew %s after the hirer had its answer.", max(0, time.Since(answered)).Round(100*time.Microsecond))
+	s.holdsf("The worker knew %s after the hirer had its answer.", max(0, time.Since(answered)).Round(100*time.Microsecond))
 	return nil
 }
 
@@ -151,7 +151,7 @@ func (s *demo) repeat(ctx context.Context) error {
 	if again.raw != s.asked.raw {
 		return fmt.Errorf("the repeat was answered %s, the first time it was %s", again.raw, s.asked.raw)
 	}
-	s.holds("The same answer, word for word, and still one request.")
+	s.holdsf("The same answer, word for word, and still one request.")
 	s.request["title"] = "Translate our README into Spanish"
 	refused, err := s.hirer.call(ctx, "request_quotes", s.request)
 	if err != nil {
@@ -161,7 +161,7 @@ func (s *demo) repeat(ctx context.Context) error {
 	if refused.Code != string(domain.KeyConflict) {
 		return fmt.Errorf("another request under the same key was answered %s", refused.raw)
 	}
-	s.holds("Refused with %s: %s", refused.Code, refused.Message)
+	s.holdsf("Refused with %s: %s", refused.Code, refused.Message)
 	return nil
 }
 
@@ -195,7 +195,7 @@ func (s *demo) quote(ctx context.Context) error {
 		return fmt.Errorf("the hirer's inbox has %+v, not one quote", got.Events)
 	}
 	s.hears(s.hirer.part, "quote.received — "+got.Events[0].Data.Summary)
-	s.holds("Only the hirer hears of the quote; it is private.")
+	s.holdsf("Only the hirer hears of the quote; it is private.")
 	return nil
 }
 
@@ -204,7 +204,7 @@ func (s *demo) loseConnection(ctx context.Context) error {
 	s.begin("The worker loses its connection, and just then the hirer picks its quote")
 	s.public.cut()
 	s.inbox.cut()
-	s.tell("Both streams are cut. The worker still has the cursor of each.")
+	s.tellf("Both streams are cut. The worker still has the cursor of each.")
 	if _, err := s.hirer.do(ctx, "list_quotes", map[string]any{"requestId": s.requestID}, ""); err != nil {
 		return err
 	}
@@ -214,17 +214,17 @@ func (s *demo) loseConnection(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.tell("The worker comes back and continues from its cursors.")
+	s.tellf("The worker comes back and continues from its cursors.")
 	for _, e := range []*subscription{s.public, s.inbox} {
 		s.call(s.worker.part, "events/stream "+e.feed+" from "+e.cursor[:min(16, len(e.cursor))]+"…")
 		if err := e.connect(ctx); err != nil {
 			return err
 		}
-		if _, err := e.until("request.picked", s.requestID); err != nil {
+		if err := e.until("request.picked", s.requestID); err != nil {
 			return err
 		}
 	}
-	s.holds("Nothing was lost and nothing came twice. The hire is task %s.", field(picked, "taskId"))
+	s.holdsf("Nothing was lost and nothing came twice. The hire is task %s.", field(picked, "taskId"))
 	return nil
 }
 
@@ -246,18 +246,18 @@ func (s *demo) readInboxes(ctx context.Context) error {
 		var kinds []string
 		for _, o := range inbox.Events {
 			kinds = append(kinds, o.Data.Kind)
-			s.tell("%-14s %s", o.Data.Kind, o.Data.Summary)
+			s.tellf("%-14s %s", o.Data.Kind, o.Data.Summary)
 		}
 		if !slices.Equal(kinds, a.want) {
 			return fmt.Errorf("the inbox of the %s has %v, not %v", a.part, kinds, a.want)
 		}
 	}
-	s.holds("Both agents know what there is to know.")
+	s.holdsf("Both agents know what there is to know.")
 	return nil
 }
 
 func (s *demo) sayGoodbye() {
-	s.line("", `
+	s.linef("", `
 The deal is struck. What to try next:
    bin/sidequest token --agent ann         a token for an agent of your own
    SIDEQUEST_ADDR=127.0.0.1:8081 make run  a second copy; agents of either see each other
@@ -270,7 +270,7 @@ func (a *actor) do(ctx context.Context, tool string, args map[string]any, remark
 	if args == nil {
 		args = map[string]any{}
 	}
-	got, err := a.connection.call(ctx, tool, args)
+	got, err := a.call(ctx, tool, args)
 	if err != nil {
 		return got, err
 	}

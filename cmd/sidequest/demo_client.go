@@ -199,7 +199,7 @@ func (c connection) post(ctx context.Context, method string, params map[string]a
 	req.Header.Set("Authorization", "Bearer "+c.token)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
-	req.Header.Set("MCP-Protocol-Version", c.version)
+	req.Header.Set("Mcp-Protocol-Version", c.version)
 	if modern {
 		req.Header.Set("Mcp-Method", method)
 		if name, ok := params["name"].(string); ok && method == "tools/call" {

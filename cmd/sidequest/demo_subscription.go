@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,13 +21,15 @@ type subscription struct {
 
 	frames chan frame
 	hangUp context.CancelFunc
-	ended  chan error // has a value once the connection is gone
+	ended  chan struct{} // closed once the connection is gone
+	end    error         // why, from then on
 }
 
 // listen opens a feed of the actor from now on.
 func (a *actor) listen(ctx context.Context, feed string) (*subscription, error) {
 	s := &subscription{owner: a, feed: feed, heard: map[string]bool{}}
-	return s, s.connect(ctx)
+	err := s.connect(ctx)
+	return s, err
 }
 
 // connect opens the stream, from the cursor if there is one.
@@ -36,10 +39,11 @@ func (s *subscription) connect(ctx context.Context) error {
 		params["cursor"] = s.cursor
 	}
 	ctx, s.hangUp = context.WithCancel(ctx)
-	frames, ended := make(chan frame, 100), make(chan error, 1)
+	frames, ended := make(chan frame, 100), make(chan struct{})
 	s.frames, s.ended = frames, ended
 	go func() {
-		ended <- s.owner.connection.listen(ctx, params, func(f frame) error {
+		defer close(ended)
+		s.end = s.owner.connection.listen(ctx, params, func(f frame) error {
 			if f.Method == frameEvent {
 				s.owner.voice.hears(s.owner.part, f.Params.Data.Kind+" — "+f.Params.Data.Summary)
 			}
@@ -72,35 +76,35 @@ func (s *subscription) next() (frame, error) {
 			s.cursor = f.Params.Cursor
 		}
 		return f, nil
-	case err := <-s.ended:
-		return frame{}, fmt.Errorf("the stream of %s has ended: %w", s.feed, errors.Join(err))
+	case <-s.ended:
+		return frame{}, fmt.Errorf("the stream of %s has ended: %w", s.feed, cmp.Or(s.end, errors.New("the server closed it")))
 	case <-time.After(patience):
 		return frame{}, fmt.Errorf("nothing came on %s in %s", s.feed, patience)
 	}
 }
 
-// until returns the next occurrence about a request, which must be of a kind.
+// until waits for the next occurrence about a request, which must be of a kind.
 // Others are passed over: the market may be busy. None may come twice.
-func (s *subscription) until(kind, requestID string) (occurrence, error) {
+func (s *subscription) until(kind, requestID string) error {
 	for {
 		f, err := s.next()
 		if err != nil {
-			return occurrence{}, err
+			return err
 		}
 		o := f.Params.occurrence
 		if f.Method != frameEvent {
 			continue
 		}
 		if s.heard[o.EventID] {
-			return o, fmt.Errorf("%s repeats the event %s", s.feed, o.EventID)
+			return fmt.Errorf("%s repeats the event %s", s.feed, o.EventID)
 		}
 		s.heard[o.EventID] = true
 		switch {
 		case o.Data.RequestID != requestID:
 		case o.Data.Kind != kind:
-			return o, fmt.Errorf("%s says %s of %s, and not %s", s.feed, o.Data.Kind, requestID, kind)
+			return fmt.Errorf("%s says %s of %s, and not %s", s.feed, o.Data.Kind, requestID, kind)
 		default:
-			return o, nil
+			return nil
 		}
 	}
 }

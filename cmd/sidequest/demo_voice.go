@@ -42,23 +42,23 @@ func newVoice(out io.Writer) *voice {
 func (v *voice) begin(title string) {
 	<-time.After(v.pause)
 	v.chapter++
-	v.line("", "")
-	v.line(bold, "%d. %s", v.chapter, title)
+	v.linef("", "")
+	v.linef(bold, "%d. %s", v.chapter, title)
 }
 
-// tell says something in plain words.
-func (v *voice) tell(format string, args ...any) { v.line(dim, "   "+format, args...) }
+// tellf says something in plain words.
+func (v *voice) tellf(format string, args ...any) { v.linef(dim, "   "+format, args...) }
 
-// holds confirms what was to be shown.
-func (v *voice) holds(format string, args ...any) { v.line(green, "   ✓ "+format, args...) }
+// holdsf confirms what was to be shown.
+func (v *voice) holdsf(format string, args ...any) { v.linef(green, "   ✓ "+format, args...) }
 
 // call shows a call and its answer.
-func (v *voice) call(who, what string) { v.line(cyan, "   → %-6s %s", who, what) }
+func (v *voice) call(who, what string) { v.linef(cyan, "   → %-6s %s", who, what) }
 
 // hears shows what arrives on a stream. Streams speak while others do.
-func (v *voice) hears(who, what string) { v.line(magenta, "   ◀ %-6s hears %s", who, what) }
+func (v *voice) hears(who, what string) { v.linef(magenta, "   ◀ %-6s hears %s", who, what) }
 
-func (v *voice) line(colour, format string, args ...any) {
+func (v *voice) linef(colour, format string, args ...any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	text := fmt.Sprintf(format, args...)

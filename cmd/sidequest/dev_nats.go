@@ -32,7 +32,7 @@ func startNATS(ctx context.Context, dir string) (*embeddedNATS, *deployment, err
 	if err != nil || running != nil {
 		return nil, running, err
 	}
-	port, token := addressBefore()
+	port, token := addressBefore(ctx)
 	ns, err := natsserver.NewServer(&natsserver.Options{
 		Host: "127.0.0.1", Port: port, Authorization: token,
 		JetStream: true, StoreDir: filepath.Join(dir, "nats"), NoSigs: true, NoLog: true, MaxPayload: 4 << 20,
@@ -50,7 +50,7 @@ func startNATS(ctx context.Context, dir string) (*embeddedNATS, *deployment, err
 // addressBefore returns the port and the token of the NATS before this one, so that
 // processes which outlived it find the new one. Where there was none, or somebody
 // else has the port now, both are new.
-func addressBefore() (port int, token string) {
+func addressBefore(ctx context.Context) (port int, token string) {
 	d, err := loadDeployment()
 	if err != nil {
 		return natsserver.RANDOM_PORT, rand.Text()
@@ -59,11 +59,11 @@ func addressBefore() (port int, token string) {
 	if err != nil || u.User == nil {
 		return natsserver.RANDOM_PORT, rand.Text()
 	}
-	l, err := net.Listen("tcp", u.Host)
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", u.Host)
 	if err != nil {
 		return natsserver.RANDOM_PORT, rand.Text()
 	}
-	defer l.Close()
+	defer l.Close() //nolint:errcheck // it has served its purpose
 	return l.Addr().(*net.TCPAddr).Port, u.User.Username()
 }
 

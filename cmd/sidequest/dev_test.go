@@ -23,7 +23,7 @@ type folder string
 // stopped, and everything is removed.
 func newFolder(t testing.TB) folder {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sidequest-dev-")
+	dir, err := os.MkdirTemp("", "sidequest-dev-") //nolint:usetesting // Postgres as another user cannot reach a test's own folder
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ var built struct {
 func binary(t testing.TB) string {
 	t.Helper()
 	built.once.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "sidequest-binary-"); built.err != nil {
+		if built.dir, built.err = os.MkdirTemp("", "sidequest-binary-"); built.err != nil { //nolint:usetesting // it outlives the test that is the first
 			return
 		}
 		cmd := exec.Command("go", "build", "-o", built.dir, "sidequest/cmd/sidequest")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"testing"
@@ -165,10 +166,7 @@ func (s session) repeats(t *testing.T, tool string, args map[string]any, first a
 	if again := s.must(t, tool, args); again.raw != first.raw {
 		t.Errorf("%s was answered %s, and when repeated %s", tool, first.raw, again.raw)
 	}
-	other := map[string]any{}
-	for name, value := range args {
-		other[name] = value
-	}
+	other := maps.Clone(args)
 	switch tool {
 	case "pick_quote":
 		other["quoteId"] = "qt_" + "0123456789012345678901234567890123456789"
