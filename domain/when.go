@@ -3,7 +3,6 @@ package domain
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -68,7 +67,7 @@ func (w When) moment(now time.Time) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is no time: give Unix seconds, an RFC 3339 time or a duration such as 72h or 3d", clip(s))
+		return time.Time{}, errors.New("give a time as Unix seconds, in RFC 3339, or as a duration such as 72h or 3d")
 	}
 	return at, nil
 }
@@ -90,13 +89,4 @@ func after(now time.Time, parts []string) (time.Time, error) {
 		}
 	}
 	return now.Add(time.Duration(total) * time.Second), nil
-}
-
-// clip shortens foreign text for a message.
-func clip(s string) string {
-	const most = 40
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
 }

@@ -58,7 +58,7 @@ func decide[R any](ctx context.Context, s *Store, seen sight, op Operation, cmd 
 	return d, nil
 }
 
-// record numbers and seals the facts, each after its predecessor in its stream.
+// record numbers and hashes the facts, each after its predecessor in its stream.
 func (d *decision) record(ctx context.Context, s *Store, facts []domain.Fact, heads map[domain.Stream]head) error {
 	for i, f := range facts {
 		h, read := heads[f.Stream]
@@ -69,7 +69,7 @@ func (d *decision) record(ctx context.Context, s *Store, facts []domain.Fact, he
 		if f.Event, err = s.sealPersonal(ctx, f.Event); err != nil {
 			return err
 		}
-		e, err := seal(d.op, i, f, h)
+		e, err := compose(d.op, i, f, h)
 		if err != nil {
 			return err
 		}

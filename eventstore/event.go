@@ -40,8 +40,8 @@ type head struct {
 	hash    []byte
 }
 
-// seal makes the i-th event of an operation from a fact.
-func seal(op Operation, i int, f domain.Fact, after head) (Recorded, error) {
+// compose makes the i-th event of an operation from a fact.
+func compose(op Operation, i int, f domain.Fact, after head) (Recorded, error) {
 	data, err := canonical(f.Event)
 	if err != nil {
 		return Recorded{}, fmt.Errorf("encode %s: %w", f.Event.EventType(), err)

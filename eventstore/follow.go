@@ -103,12 +103,12 @@ func (s *Store) await(ctx context.Context, followers []string, there func(contex
 	}
 }
 
-// Lag returns how many positions each follower is behind the head.
-func (s *Store) Lag(ctx context.Context) (map[string]int64, error) {
+// Lag returns how many positions each of the followers is behind the head.
+func (s *Store) Lag(ctx context.Context, followers []string) (map[string]int64, error) {
 	rows, err := s.Pool.Query(ctx, `
 		SELECT c.name, h.pos - c.pos
 		FROM log.checkpoints AS c, log.head AS h
-		WHERE h.shard = 0`)
+		WHERE h.shard = 0 AND c.name = ANY ($1)`, followers)
 	if err != nil {
 		return nil, fmt.Errorf("read the lag of the consumers: %w", err)
 	}

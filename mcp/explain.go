@@ -20,7 +20,7 @@ func explain(v *validator.ValidationError) *domain.Error {
 	case *kind.Required:
 		field, rule = append(field, k.Missing[0]), "is required"
 	case *kind.AdditionalProperties:
-		field, rule = append(field, slices.Min(k.Properties)), "is not an argument of this tool"
+		return domain.Refuse(domain.Invalid, "this is not an argument of the tool; leave it out").At(place(append(field, slices.Min(k.Properties))))
 	case *kind.Type:
 		rule = "must be of type " + strings.Join(k.Want, " or ")
 	case *kind.Enum:
@@ -71,16 +71,25 @@ func firstFault(v *validator.ValidationError) *validator.ValidationError {
 
 // refuseAt refuses the argument at a path by a rule, of which it is the subject.
 func refuseAt(path []string, rule string, args ...any) *domain.Error {
-	const longest = 100 // characters; a name may be foreign text
-	at := pointer(path)
-	if r := []rune(at); len(r) > longest {
-		at = string(r[:longest]) + "…"
+	at, subject := place(path), "the arguments"
+	if at != "" {
+		subject = at[1:]
 	}
-	rule = fmt.Sprintf(rule, args...)
-	if at == "" {
-		return domain.Refuse(domain.Invalid, "the arguments %s", rule)
+	return domain.Refuse(domain.Invalid, "%s %s", subject, fmt.Sprintf(rule, args...)).At(at)
+}
+
+// place is a path as refusals show it: a JSON pointer (RFC 6901), cut short where
+// a name in it is foreign text without end.
+func place(path []string) string {
+	const longest = 100 // characters
+	var b strings.Builder
+	for _, name := range path {
+		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
 	}
-	return domain.Refuse(domain.Invalid, "%s %s", at[1:], rule).At(at)
+	if r := []rune(b.String()); len(r) > longest {
+		return string(r[:longest]) + "…"
+	}
+	return b.String()
 }
 
 func words(values []any) string {

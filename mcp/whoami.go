@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"sidequest/domain"
+	"sidequest/projections"
 )
 
 type ctx = context.Context
@@ -32,9 +33,18 @@ type whoamiAnswer struct {
 	Result whoamiResult `json:"result" jsonschema_description:"Who you are here and what you may do."`
 }
 
-func whoami(_ ctx, m *Market, c Caller, _ noArguments) (whoamiResult, error) {
+// whoami reads the roles anew: they are given by someone else, and whoever asks
+// right after that wants to see it.
+func whoami(ctx ctx, m *Market, c Caller, _ noArguments) (whoamiResult, error) {
+	if err := m.Store.AwaitHead(ctx, []string{projections.Agents.Checkpoint()}); err != nil {
+		return whoamiResult{}, err
+	}
+	agent, _, err := projections.GetAgent(ctx, m.DB, c.AgentKey)
+	if err != nil {
+		return whoamiResult{}, err
+	}
 	roles := []string{}
-	for _, role := range c.Roles {
+	for _, role := range agent.Roles {
 		if slices.Contains(c.Scopes, "sidequest:"+role) {
 			roles = append(roles, role)
 		}

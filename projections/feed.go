@@ -38,7 +38,7 @@ var Feed = Projection{
 			PRIMARY KEY (board, feed, audience, pos, ord)
 		);
 		CREATE INDEX feed_item_place ON feed_item (pos, ord);
-		CREATE INDEX feed_item_time ON feed_item (board, feed, audience, occurred_at);`,
+		CREATE INDEX feed_item_time ON feed_item (board, feed, audience, occurred_at, pos, ord);`,
 	Apply: applyFeed,
 	After: []*Projection{&Boards, &Agents, &Requests, &Hires, &Operations},
 }

@@ -70,7 +70,12 @@ func within(limit, asked time.Duration) time.Duration {
 	return limit
 }
 
+// skew bounds how much younger a row can be than one behind it: a write has its
+// time when it is asked for and its place when it is recorded.
+const skew = 10 * time.Minute
+
 // placeAt returns the place just before the first row that is not older than t.
+// The oldest such row need not be the first; that one is at most skew younger.
 func (s Selector) placeAt(ctx context.Context, db *pgxpool.Pool, t time.Time, head FeedHead) (Place, error) {
 	p := head.Place
 	for _, f := range s.Feeds {
@@ -79,8 +84,12 @@ func (s Selector) placeAt(ctx context.Context, db *pgxpool.Pool, t time.Time, he
 			SELECT pos, ord
 			FROM feed_item
 			WHERE (board, feed, audience) = ($1, $2, $3) AND occurred_at >= $4
+				AND occurred_at <= $5::interval + (
+					SELECT min(occurred_at)
+					FROM feed_item
+					WHERE (board, feed, audience) = ($1, $2, $3) AND occurred_at >= $4)
 			ORDER BY pos, ord
-			LIMIT 1`, f.Board, f.Feed, f.Audience, t).Scan(&first.Pos, &first.Ord)
+			LIMIT 1`, f.Board, f.Feed, f.Audience, t, skew).Scan(&first.Pos, &first.Ord)
 		if errors.Is(err, pgx.ErrNoRows) {
 			continue
 		}

@@ -100,7 +100,7 @@ func received(id string, event domain.QuoteSubmitted) notice {
 		kind:      "quote.received",
 		requestID: id,
 		role:      "creator",
-		summary:   fmt.Sprintf("Agent %s quoted %s on your request %s as %s.", event.Bidder.AgentID, event.Amount, id, event.QuoteID),
+		summary:   fmt.Sprintf("Agent %s quoted %s of token %s on your request %s as %s.", event.Bidder.AgentID, event.Amount, event.Token, id, event.QuoteID),
 		next:      listQuotes(id),
 	}
 }

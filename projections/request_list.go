@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"sidequest/domain"
 )
@@ -146,19 +147,24 @@ func list[T any](items []T) []T {
 	return items
 }
 
-// DueRequests returns open requests whose delivery deadline has come, so that
-// their expiry can be recorded.
-func DueRequests(ctx context.Context, r Reader, limit int) ([]domain.RequestID, error) {
-	rows, err := r.DB.Query(ctx, `
-		SELECT request_id
+// A DueRequest is an open request whose delivery deadline has come.
+type DueRequest struct {
+	RequestID domain.RequestID
+	Board     string
+}
+
+// DueRequests returns the requests of all boards whose expiry can be recorded.
+func DueRequests(ctx context.Context, db *pgxpool.Pool, now time.Time, limit int) ([]DueRequest, error) {
+	rows, err := db.Query(ctx, `
+		SELECT request_id, board
 		FROM request
 		WHERE status = 'open' AND delivery_deadline <= $1
 		ORDER BY delivery_deadline
-		LIMIT $2`, r.Now, limit)
+		LIMIT $2`, now, limit)
 	if err != nil {
 		return nil, fmt.Errorf("find requests that are due: %w", err)
 	}
-	due, err := pgx.CollectRows(rows, pgx.RowTo[domain.RequestID])
+	due, err := pgx.CollectRows(rows, pgx.RowToStructByPos[DueRequest])
 	if err != nil {
 		return nil, fmt.Errorf("find requests that are due: %w", err)
 	}

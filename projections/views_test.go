@@ -113,15 +113,15 @@ func TestARequestPastItsDeliveryDeadlineIsNotOpenAndBecomesDue(t *testing.T) {
 	if page, err := (projections.ListQuoteRequests{}).List(t.Context(), r); err != nil || len(page.Requests) != 0 {
 		t.Errorf("%d open requests, %v; want none", len(page.Requests), err)
 	}
-	due, err := projections.DueRequests(t.Context(), r, 10)
-	if err != nil || len(due) != 1 || due[0] != id {
+	due, err := projections.DueRequests(t.Context(), w.Pool, r.Now, 10)
+	if err != nil || len(due) != 1 || due[0].RequestID != id {
 		t.Fatalf("due: %v, %v", due, err)
 	}
 	if _, err := tryAt(w, domain.System, domain.ExpireRequest{RequestID: id}, r.Now); err != nil {
 		t.Fatal(err)
 	}
 	w.level()
-	if due, _ := projections.DueRequests(t.Context(), r, 10); len(due) != 0 {
+	if due, _ := projections.DueRequests(t.Context(), w.Pool, r.Now, 10); len(due) != 0 {
 		t.Errorf("still due: %v", due)
 	}
 	mine, err := projections.ListQuoteRequests{Mine: true}.List(t.Context(), w.reader("ann"))

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -185,7 +186,7 @@ func logLevel() slog.Level {
 func developed(do func(ctx context.Context, d development, log *slog.Logger, args []string, stdout, stderr io.Writer) error) func(context.Context, []string, io.Writer, io.Writer) error {
 	return func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		d, err := loadDeployment()
-		if err != nil {
+		if err != nil && !slices.ContainsFunc(args, func(a string) bool { return a == "-h" || a == "--help" || a == "-help" }) {
 			return err
 		}
 		log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))

@@ -38,6 +38,8 @@ type config struct {
 // wakePrefix begins the NATS subjects of wake-ups, the same in all processes.
 const wakePrefix = "sidequest"
 
+const publicURL = "SIDEQUEST_PUBLIC_URL"
+
 // A setting is one variable of the environment: what it is for, and how it is
 // read. This table is the only list of them; the README's is made from it.
 type setting struct {
@@ -50,7 +52,7 @@ func settings() []setting {
 	limits := mcp.StandardLimits()
 	return []setting{
 		{"SIDEQUEST_ADDR", "address to listen on", "127.0.0.1:8080", false, readAddr},
-		{"SIDEQUEST_PUBLIC_URL", "origin under which clients reach the server, such as https://market.example", "", true, readPublicURL},
+		{publicURL, "origin under which clients reach the server, such as https://market.example", "", true, readPublicURL},
 		{"SIDEQUEST_DATABASE_URL", "Postgres, as a member of the role sidequest_app", "", true, readDatabaseURL},
 		{"SIDEQUEST_NATS_URL", "NATS with JetStream", "", true, readNATSURL},
 		{"SIDEQUEST_KEK_FILE", "file of the key-encryption keys, mode 0600", "", true, readKEKFile},
@@ -64,7 +66,8 @@ func settings() []setting {
 	}
 }
 
-// loadConfig reads the environment. With all, what serve requires must be there.
+// loadConfig reads the environment. With all, what serve requires must be there;
+// without, such settings do not count, since a development process has its own.
 // The error lists everything that is missing or malformed, not just the first.
 func loadConfig(getenv func(string) string, all bool) (config, error) {
 	c := config{WakePrefix: wakePrefix, Limits: mcp.Limits{Span: time.Minute}}
@@ -73,6 +76,9 @@ func loadConfig(getenv func(string) string, all bool) (config, error) {
 		value := getenv(s.name)
 		if value == "" {
 			value = s.fallback
+		}
+		if s.required && !all && s.name != publicURL {
+			continue
 		}
 		if value == "" {
 			if s.required && all {

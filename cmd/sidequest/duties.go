@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,7 +32,7 @@ func (p *process) configureBoard(ctx context.Context) error {
 		return err
 	}
 	op := eventstore.Operation{
-		Owner: domain.System, Key: fmt.Sprintf("board-%s-%x", board.Slug, hash), Tool: "configure_board",
+		Owner: domain.System, Key: rand.Text(), Tool: "configure_board", // a configuration may well come back
 		ArgsHash: hash, Board: board.Slug, At: time.Now(),
 	}
 	_, err = eventstore.Execute(ctx, p.store, op, domain.ConfigureBoard{Board: board})
@@ -50,30 +52,29 @@ const (
 // any number of processes and repeats make one event.
 func (p *process) expire(ctx context.Context) error {
 	p.store.Singly(ctx, "expire requests", p.name, expiryPace, func(ctx context.Context) error {
-		due, err := projections.DueRequests(ctx, projections.Reader{DB: p.pool, Now: time.Now()}, expiryBatch)
+		due, err := projections.DueRequests(ctx, p.pool, time.Now(), expiryBatch)
 		if err != nil {
 			return err
 		}
-		for _, id := range due {
-			if err := p.expireRequest(ctx, id); err != nil {
-				return err
-			}
+		var failures []error // one request must not keep the others open
+		for _, r := range due {
+			failures = append(failures, p.expireRequest(ctx, r))
 		}
-		return nil
+		return errors.Join(failures...)
 	})
 	return nil
 }
 
-func (p *process) expireRequest(ctx context.Context, id domain.RequestID) error {
-	hash, err := eventstore.HashArgs("expire_request", fmt.Appendf(nil, `{"requestId":%q}`, id))
+func (p *process) expireRequest(ctx context.Context, due projections.DueRequest) error {
+	hash, err := eventstore.HashArgs("expire_request", fmt.Appendf(nil, `{"requestId":%q}`, due.RequestID))
 	if err != nil {
 		return err
 	}
 	op := eventstore.Operation{
-		Owner: domain.System, Key: "expire-" + string(id), Tool: "expire_request", ArgsHash: hash, Board: mainBoard, At: time.Now(),
+		Owner: domain.System, Key: "expire-" + string(due.RequestID), Tool: "expire_request", ArgsHash: hash, Board: due.Board, At: time.Now(),
 	}
-	if _, err := eventstore.Execute(ctx, p.store, op, domain.ExpireRequest{RequestID: id}); err != nil {
-		return fmt.Errorf("expire request %s: %w", id, err)
+	if _, err := eventstore.Execute(ctx, p.store, op, domain.ExpireRequest{RequestID: due.RequestID}); err != nil {
+		return fmt.Errorf("expire request %s: %w", due.RequestID, err)
 	}
 	return nil
 }

@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"time"
 
+	"sidequest/eventstore"
 	"sidequest/mcp"
+	"sidequest/projections"
 )
 
 // stuck is how far a consumer may be behind before the program is not well.
@@ -37,6 +39,16 @@ type part struct {
 	Detail string `json:"detail,omitempty"`
 }
 
+// followers are the consumers of this version of the program. Those of another
+// version may run beside it, and are its business.
+func followers() []string {
+	names := []string{eventstore.ShredConsumer}
+	for _, view := range projections.All() {
+		names = append(names, view.Checkpoint())
+	}
+	return names
+}
+
 func (p *process) health(w http.ResponseWriter, r *http.Request) {
 	report := p.examine(r.Context())
 	body, err := json.MarshalIndent(report, "", "  ")
@@ -60,7 +72,7 @@ func (p *process) examine(ctx context.Context) healthReport {
 	if !report.NATS.OK {
 		report.Status, report.NATS.Detail = "degraded", "not connected; followers look for news by themselves"
 	}
-	lag, err := p.store.Lag(ctx)
+	lag, err := p.store.Lag(ctx, followers())
 	letters, lettersErr := p.store.DeadLetters(ctx)
 	if err = errors.Join(err, lettersErr); err != nil {
 		report.Status, report.Postgres.Detail = "down", "does not answer"

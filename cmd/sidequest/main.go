@@ -34,6 +34,7 @@ func commands() []command {
 		{"export", "write the log as JSON Lines: export [FILE]", export},
 		{"import", "fill an empty database from an export: import FILE", importLog},
 		{"verify", "check the log, or an export without any database: verify [--key KEY] [FILE]", verify},
+		{"keyfile", "make the file of the key-encryption keys of a new deployment: keyfile FILE", keyfile},
 		{"erase", "forget an operator's personal data for ever: erase OPERATOR", erase},
 		{"rekey", "replace the key-encryption key while the server runs: rekey [--step STEP]", rekey},
 		{"token", "development: print an access token: token --agent NAME [--scope read,hire,work]", developed(token)},

@@ -77,7 +77,7 @@ func (lagCollector) Describe(out chan<- *prometheus.Desc) { out <- lagDesc() }
 func (c lagCollector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	lag, err := c.p.store.Lag(ctx)
+	lag, err := c.p.store.Lag(ctx, followers())
 	if err != nil {
 		out <- prometheus.NewInvalidMetric(lagDesc(), err)
 		return

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"sidequest/domain"
@@ -45,6 +46,21 @@ func eraseOperator(ctx context.Context, store *eventstore.Store, id string) erro
 	}
 	op := eventstore.Operation{Owner: domain.System, Key: "erase-" + id, Tool: "erase_operator", ArgsHash: hash, At: time.Now()}
 	_, err = eventstore.Execute(ctx, store, op, domain.EraseOperator{OperatorID: id})
+	return err
+}
+
+// keyfile makes the key file of a new deployment. One that is there stays.
+func keyfile(_ context.Context, args []string, stdout, _ io.Writer) error {
+	if len(args) != 1 {
+		return errors.New("which file? usage: keyfile FILE")
+	}
+	if _, err := os.Lstat(args[0]); err == nil {
+		return fmt.Errorf("%s is there already; a deployment whose key file is replaced loses its secrets", args[0])
+	}
+	if _, err := secret.LoadOrCreate(args[0]); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(stdout, "%s holds a new key: keep a copy where the database's backups are not\n", args[0])
 	return err
 }
 

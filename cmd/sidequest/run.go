@@ -152,9 +152,34 @@ func (p *process) work(ctx context.Context, ready func(addr string)) error {
 	g.Go(func() error { return p.expire(ctx) })
 	g.Go(func() error { return p.makePartitions(ctx) })
 	g.Go(func() error { return p.sealDays(ctx) })
+	if err := p.catchUp(ctx); err != nil {
+		return errors.Join(err, listener.Close(), g.Wait())
+	}
 	g.Go(func() error { return p.serve(ctx, listener) })
 	ready(listener.Addr().String())
 	return g.Wait()
+}
+
+// catchUp waits until the views show nearly all of the log. That takes time only
+// when a version of the program brings a view that is new; it answers nobody until
+// that view can.
+func (p *process) catchUp(ctx context.Context) error {
+	for {
+		report := p.examine(ctx)
+		behind := int64(0)
+		for _, lag := range report.Consumers {
+			behind = max(behind, lag)
+		}
+		if report.Postgres.OK && (behind <= stuck || len(report.Stuck) > 0) {
+			return nil
+		}
+		p.log.Info("views are being built", "behind", report.Consumers)
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // openPool connects to the views and the log as the program's own role.
