@@ -27,9 +27,9 @@ func invalidRequests() []refusal {
 		{"a wrong type", object{"title": 5}, "/title", "must be of type string"},
 		{"null for an argument", object{"title": json.RawMessage("null")}, "/title", "must be of type string"},
 		{"a wrong type inside", deep("max", 25), "/budget/max", "must be of type string"},
-		{"an unknown argument", object{"colour": "red"}, "/colour", "colour is not an argument"},
-		{"an unknown argument inside", deep("colour", "red"), "/budget/colour", "budget/colour is not an argument"},
-		{"an argument in another case", object{"Title": "x"}, "/Title", "Title is not an argument"},
+		{"an unknown argument", object{"colour": "red"}, "/colour", "not an argument of the tool"},
+		{"an unknown argument inside", deep("colour", "red"), "/budget/colour", "not an argument of the tool"},
+		{"an argument in another case", object{"Title": "x"}, "/Title", "not an argument of the tool"},
 		{"an amount of another form", deep("max", "1,5"), "/budget/max", "must match the pattern"},
 		{"a tag that is not listed", object{"tags": []string{"coding", "cooking"}}, "/tags/1", "must be one of coding, design"},
 		{"a text that is too short", object{"title": ""}, "/title", "at least 1 characters (minLength); it has 0"},
@@ -57,7 +57,7 @@ func invalidRequests() []refusal {
 		arrange: func(*scene) object { return object{"operationKey": nil} },
 	}, refusal{
 		name: "a name of far too many letters", by: "ann", tool: "request_quotes", args: wish(object{strings.Repeat("x", 100_000): 1}),
-		code: "invalid", field: "/" + strings.Repeat("x", 99) + "…", rule: "is not an argument",
+		code: "invalid", field: "/" + strings.Repeat("x", 99) + "…", rule: "not an argument of the tool",
 	})
 	return all
 }
@@ -65,8 +65,8 @@ func invalidRequests() []refusal {
 // invalidOthers break a rule of another schema.
 func invalidOthers() []refusal {
 	return []refusal{
-		{name: "an argument for a tool without", by: "ann", tool: "whoami", args: object{"x": 1}, code: "invalid", field: "/x", rule: "not an argument"},
-		{name: "a key for a tool that reads", by: "ann", tool: "inbox", args: object{"operationKey": "k"}, code: "invalid", field: "/operationKey", rule: "not an argument"},
+		{name: "an argument for a tool without", by: "ann", tool: "whoami", args: object{"x": 1}, code: "invalid", field: "/x", rule: "not an argument of the tool"},
+		{name: "a key for a tool that reads", by: "ann", tool: "inbox", args: object{"operationKey": "k"}, code: "invalid", field: "/operationKey", rule: "not an argument of the tool"},
 		{name: "a page that is too long", by: "ann", tool: "inbox", args: object{"limit": 101}, code: "invalid", field: "/limit", rule: "at most 100 (maximum)"},
 		{name: "a kind of another form", by: "ann", tool: "inbox", args: object{"kinds": []string{"quote"}}, code: "invalid", field: "/kinds/0", rule: "pattern"},
 		{name: "a cursor that is forged", by: "ann", tool: "inbox", args: object{"cursor": "c1.AAAA"}, code: "invalid", field: "/cursor", rule: "not a cursor of this list"},

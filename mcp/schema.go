@@ -34,17 +34,23 @@ func reflectSchema(t reflect.Type) *jsonschema.Schema {
 // own would say it better, but strict validators refuse a schema with one.
 const addressPattern = `^0x[0-9a-fA-F]{40}$`
 
+const (
+	agentIDPattern = `^[1-9][0-9]{0,77}$`
+	amountPattern  = `^[0-9]{1,30}(\.[0-9]{1,18})?$`
+	idPattern      = `^[A-Za-z0-9_-]{1,64}$`
+)
+
 // shapeOf returns the schema of a type that is more than its Go kind says.
 func shapeOf(t reflect.Type) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[domain.AgentID]():
-		return &jsonschema.Schema{Type: "string", Pattern: `^[1-9][0-9]{0,77}$`}
+		return &jsonschema.Schema{Type: "string", Pattern: agentIDPattern}
 	case reflect.TypeFor[domain.Address]():
 		return &jsonschema.Schema{Type: "string", Pattern: addressPattern}
 	case reflect.TypeFor[domain.Amount]():
-		return &jsonschema.Schema{Type: "string", Pattern: `^[0-9]{1,30}(\.[0-9]{1,18})?$`}
+		return &jsonschema.Schema{Type: "string", Pattern: amountPattern}
 	case reflect.TypeFor[domain.RequestID](), reflect.TypeFor[domain.QuoteID](), reflect.TypeFor[domain.TaskID]():
-		return &jsonschema.Schema{Type: "string", Pattern: `^[A-Za-z0-9_-]{1,64}$`}
+		return &jsonschema.Schema{Type: "string", Pattern: idPattern}
 	case reflect.TypeFor[domain.When]():
 		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
 			{Type: "integer", Minimum: "0", Description: "Unix seconds."},
@@ -94,14 +100,4 @@ func (s Schema) Check(value any) error {
 		return fmt.Errorf("check against a schema: %w", err)
 	}
 	return explain(v)
-}
-
-// pointer returns a JSON pointer (RFC 6901).
-func pointer(path []string) string {
-	var b bytes.Buffer
-	for _, p := range path {
-		b.WriteByte('/')
-		b.Write(bytes.ReplaceAll(bytes.ReplaceAll([]byte(p), []byte("~"), []byte("~0")), []byte("/"), []byte("~1")))
-	}
-	return b.String()
 }
