@@ -72,7 +72,7 @@ func within(limit, asked time.Duration) time.Duration {
 
 // skew bounds how much younger a row can be than one behind it: a write has its
 // time when it is asked for and its place when it is recorded.
-const skew = 10 * time.Minute
+const skew = time.Minute
 
 // placeAt returns the place just before the first row that is not older than t.
 // The oldest such row need not be the first; that one is at most skew younger.

@@ -80,7 +80,7 @@ func (c client) post(ctx context.Context, method, params string) (*http.Response
 	req.Header.Set("Authorization", "Bearer "+c.token)
 	req.Header.Set("Content-Type", "application/json")
 	if !c.old {
-		req.Header.Set("MCP-Protocol-Version", "2026-07-28")
+		req.Header.Set("Mcp-Protocol-Version", "2026-07-28")
 		req.Header.Set("Mcp-Method", method)
 	}
 	return c.via.Do(req)

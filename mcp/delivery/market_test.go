@@ -292,17 +292,17 @@ func (m *market) rows(t testing.TB, feed, audience string) []projections.FeedRow
 	return rows
 }
 
-// another returns the token of one more connection of an agent.
-func (m *market) another(t testing.TB, name string) string {
+// another returns the token of one more connection of ann's.
+func (m *market) another(t testing.TB) string {
 	t.Helper()
-	return name + "/" + m.grant(t, m.people[name].key)
+	return "ann/" + m.grant(t, m.people["ann"].key)
 }
 
 // settle waits until the feed shows all that is in the log.
 func (m *market) settle(t testing.TB) {
 	t.Helper()
 	eventually(t, "the feed is level with the log", func() bool {
-		lag, err := m.main.store.Lag(context.Background())
+		lag, err := m.main.store.Lag(context.Background(), []string{projections.Feed.Checkpoint()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -114,7 +115,7 @@ func TestPollPushAndBothMixedGiveTheSameEventsInTheSameOrder(t *testing.T) {
 		var followers []*follower
 		for range 3 {
 			p := rapid.SampledFrom([]*process{m.main, other}).Draw(rt, "process")
-			c := p.as(m.another(t, "ann"))
+			c := p.as(m.another(t))
 			followers = append(followers, &follower{client: c, name: name, cursor: c.poll(t, fmt.Sprintf(`"name":%q,"cursor":null`, name)).Cursor})
 		}
 		polls, pushes, mixes := followers[0], followers[1], followers[2]
@@ -169,14 +170,14 @@ func TestNoRequestHearsWhatIsNotForItsCaller(t *testing.T) {
 			}
 		}
 	}
-	strings := rapid.OneOf(rapid.SampledFrom(requests), rapid.SampledFrom([]string{
+	values := rapid.OneOf(rapid.SampledFrom(requests), rapid.SampledFrom([]string{
 		"", "*", string(m.people["bob"].key), "quote.received", "request.opened", `x' OR ''='`, "%",
 	}), rapid.String())
 	heard := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		for range 20 {
 			name := rapid.SampledFrom(names).Draw(rt, "caller")
-			params := m.anything(rt, t, strings, cursors)
+			params := m.anything(rt, t, values, cursors)
 			a := m.main.as(name).call(t, "events/poll", params)
 			if a.Error != nil {
 				if a.Error.Code != -32602 && a.Error.Code != -32011 {
@@ -198,7 +199,7 @@ func TestNoRequestHearsWhatIsNotForItsCaller(t *testing.T) {
 }
 
 // anything returns parameters of a poll, good or bad.
-func (m *market) anything(rt *rapid.T, t *testing.T, strings *rapid.Generator[string], cursors []string) string {
+func (m *market) anything(rt *rapid.T, t *testing.T, values *rapid.Generator[string], cursors []string) string {
 	params := fmt.Sprintf(`"name":%q`, rapid.SampledFrom([]string{
 		projections.FeedInbox, projections.FeedJobs, projections.FeedApprovals, projections.FeedRequests, "*", "",
 	}).Draw(rt, "event"))
@@ -207,9 +208,9 @@ func (m *market) anything(rt *rapid.T, t *testing.T, strings *rapid.Generator[st
 		if rapid.IntRange(0, 7).Draw(rt, argument) > 0 {
 			continue
 		}
-		arguments[argument] = strings.Draw(rt, "value")
+		arguments[argument] = values.Draw(rt, "value")
 		if argument == "kinds" {
-			arguments[argument] = rapid.SliceOfN(strings, 0, 3).Draw(rt, "kinds")
+			arguments[argument] = rapid.SliceOfN(values, 0, 3).Draw(rt, "kinds")
 		}
 	}
 	params += `,"arguments":` + encode(t, arguments)
@@ -217,14 +218,15 @@ func (m *market) anything(rt *rapid.T, t *testing.T, strings *rapid.Generator[st
 	case 0:
 		params += `,"cursor":` + encode(t, rapid.SampledFrom(cursors).Draw(rt, "cursor"))
 	case 1:
-		params += `,"cursor":` + encode(t, strings.Draw(rt, "cursor"))
+		params += `,"cursor":` + encode(t, values.Draw(rt, "cursor"))
 	}
+	members := []string{params}
 	for _, member := range []string{`"board":"other"`, `"audience":"*"`, `"agentKey":` + encode(t, m.people["cat"].key)} {
 		if rapid.Bool().Draw(rt, "beside") {
-			params += "," + member
+			members = append(members, member)
 		}
 	}
-	return params
+	return strings.Join(members, ",")
 }
 
 // mingle lets everyone deal with everyone, and returns all cursors they got and

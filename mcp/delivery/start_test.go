@@ -88,7 +88,7 @@ func TestAReaderBeginsWhereItsCursorAndAgeSay(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			want := strings.Fields(tt.want)
-			ann := late.as(m.another(t, "ann"))
+			ann := late.as(m.another(t))
 
 			r := ann.poll(t, `"name":"sidequest.inbox"`+tt.params)
 			if diff := cmp.Diff(want, h.told(r.Events), cmpopts.EquateEmpty()); diff != "" || r.Truncated != tt.truncated {
@@ -105,6 +105,28 @@ func TestAReaderBeginsWhereItsCursorAndAgeSay(t *testing.T) {
 				t.Errorf("stream: truncated %v, events (-poll +stream):\n%s", active.Params.Truncated, diff)
 			}
 		})
+	}
+}
+
+func TestARowThatIsOlderThanTheOneBeforeItIsNeitherLostNorCutOff(t *testing.T) {
+	t.Parallel()
+	m := open(t)
+	ann := m.main.as("ann")
+	head := ann.poll(t, fromNow).Cursor
+	now := time.Now()
+	id := m.askAt(t, "ann", now.Add(-time.Hour))
+	m.quoteAt(t, "bob", id, now)
+	m.quoteAt(t, "cat", id, now.Add(-30*time.Second)) // it was asked for first but took longer
+	want := eventIDs(m.rows(t, projections.FeedInbox, string(m.people["ann"].key)))
+	for _, start := range []string{"", `,"maxAgeMs":600000`, fmt.Sprintf(`,"cursor":%q`, head)} {
+		r := ann.poll(t, `"name":"sidequest.inbox"`+start)
+		var got []string
+		for _, e := range r.Events {
+			got = append(got, e.EventID)
+		}
+		if diff := cmp.Diff(want, got); diff != "" || r.Truncated {
+			t.Errorf("from %q: truncated %v, events (-want +got):\n%s", start, r.Truncated, diff)
+		}
 	}
 }
 

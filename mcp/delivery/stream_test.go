@@ -72,7 +72,7 @@ func TestAStreamResumesAtEveryFrame(t *testing.T) {
 	}
 	var got []string
 	for range 12 {
-		l, _ := m.main.as(m.another(t, "ann")).listen(t, fmt.Sprintf(`"name":"sidequest.inbox","cursor":%q`, cursor))
+		l, _ := m.main.as(m.another(t)).listen(t, fmt.Sprintf(`"name":"sidequest.inbox","cursor":%q`, cursor))
 		e := l.event(t)
 		l.close()
 		got, cursor = append(got, e.EventID), e.Cursor
@@ -104,7 +104,7 @@ func TestAHeartbeatMovesTheCursorPastRowsOfOthers(t *testing.T) {
 func TestARevokedGrantEndsItsStreamsAndPollsAndNoOthers(t *testing.T) {
 	t.Parallel()
 	m := open(t)
-	other := m.another(t, "ann")
+	other := m.another(t)
 	ends, _ := m.main.as("ann").listen(t, fromNow)
 	stays, _ := m.main.as(other).listen(t, fromNow)
 	polled := m.main.as("ann").pollAside(t, fromNow+`,"timeoutMs":25000`)
@@ -132,7 +132,7 @@ func TestARevokedGrantEndsItsStreamsAndPollsAndNoOthers(t *testing.T) {
 func TestAFifthStreamEndsTheOldestOfItsGrant(t *testing.T) {
 	t.Parallel()
 	m := open(t)
-	unrelated, _ := m.main.as(m.another(t, "ann")).listen(t, fromNow)
+	unrelated, _ := m.main.as(m.another(t)).listen(t, fromNow)
 	var streams []*listening
 	for range delivery.MaxStreams + 1 {
 		l, _ := m.main.as("ann").listen(t, fromNow)
@@ -186,7 +186,7 @@ func TestAGrantThatOpensStreamsWithoutEndIsSlowedDown(t *testing.T) {
 			if wait, _ := refused.Error.Data["retryAfterMs"].(float64); wait < 1 || wait > 5000 || refused.header.Get("Retry-After") == "" {
 				t.Errorf("the refusal says %v and Retry-After %q", refused.Error.Data, refused.header.Get("Retry-After"))
 			}
-			m.main.as(m.another(t, "ann")).listen(t, fromNow)
+			m.main.as(m.another(t)).listen(t, fromNow)
 		})
 	}
 }
@@ -220,7 +220,7 @@ func TestAReaderThatDoesNotReadHoldsUpNobody(t *testing.T) {
 	m := open(t)
 	m.narrow = true
 	p := m.start(t)
-	stalled := p.as(m.another(t, "ann"))
+	stalled := p.as(m.another(t))
 	stalled.via = narrowClient(t)
 	res, err := stalled.post(t.Context(), "events/stream", fromNow)
 	if err != nil {

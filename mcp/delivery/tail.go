@@ -147,7 +147,7 @@ func (l *listener) advance(p projections.Place) {
 func (t *tail) after(p projections.Place) int {
 	i, found := slices.BinarySearchFunc(t.rows, p, func(e entry, p projections.Place) int {
 		switch {
-		case e.row.Place.Less(p):
+		case e.row.Less(p):
 			return -1
 		case p.Less(e.row.Place):
 			return 1

@@ -7,10 +7,10 @@ import (
 )
 
 // rowsOf returns n rows of a feed, at positions of their own from first on.
-func rowsOf(f projections.FeedID, kind string, first, n int) []projections.FeedRow {
+func rowsOf(f projections.FeedID, first, n int) []projections.FeedRow {
 	rows := make([]projections.FeedRow, n)
 	for i := range rows {
-		rows[i] = projections.FeedRow{FeedID: f, Place: projections.Place{Pos: int64(first + i)}, Kind: kind}
+		rows[i] = projections.FeedRow{FeedID: f, Place: projections.Place{Pos: int64(first + i)}, Kind: "a.b"}
 	}
 	return rows
 }
@@ -54,7 +54,7 @@ func TestTheRingKeepsItsSizeAndSaysWhoIsBehind(t *testing.T) {
 	late, level := tail.hear(ofAnn), tail.hear(ofAnn)
 	const all = 5 * ringSize
 	for first := 1; first <= all; first += 500 {
-		tail.take(t, rowsOf(inboxOfAnn, "a.b", first, min(500, all-first+1)))
+		tail.take(t, rowsOf(inboxOfAnn, first, min(500, all-first+1)))
 		for more := true; more; {
 			r := tail.next(level, 50)
 			if r.behind {
@@ -81,7 +81,7 @@ func TestRowsOfOthersWakeNobodyAndAreNotLookedAt(t *testing.T) {
 	ann := tail.hear(ofAnn)
 	tail.next(ann, 50)
 	for first := 1; first <= 3*ringSize; first += 500 {
-		tail.take(t, rowsOf(inboxOfBob, "a.b", first, 500))
+		tail.take(t, rowsOf(inboxOfBob, first, 500))
 	}
 	if len(ann.wake) > 0 {
 		t.Error("a row of another woke her")
@@ -97,7 +97,7 @@ func TestAReaderAheadOfTheTailNeitherGoesBackNorHearsTwice(t *testing.T) {
 	ann := tail.hear(ofAnn)
 	ann.place = projections.Place{Pos: 7} // read from the database
 	tail.next(ann, 50)
-	tail.take(t, rowsOf(inboxOfAnn, "a.b", 1, 10))
+	tail.take(t, rowsOf(inboxOfAnn, 1, 10))
 	r := tail.next(ann, 50)
 	if len(r.page) != 3 || r.page[0].row.Pos != 8 {
 		t.Errorf("she gets %d rows from %v on", len(r.page), r.page)
@@ -110,7 +110,7 @@ func TestRowsThatAReaderDidNotSelectMoveItsPlace(t *testing.T) {
 	selector := ofAnn
 	selector.Kinds = []string{"c.d"}
 	ann := tail.hear(selector)
-	tail.take(t, rowsOf(inboxOfAnn, "a.b", 1, 60))
+	tail.take(t, rowsOf(inboxOfAnn, 1, 60))
 	if len(ann.wake) == 0 {
 		t.Error("a row of her feed did not wake her")
 	}
@@ -123,7 +123,7 @@ func TestAnotherHistoryResetsEveryReaderAndLooksAgainForIt(t *testing.T) {
 	t.Parallel()
 	tail := newTestTail()
 	ann := tail.hear(ofAnn)
-	tail.take(t, rowsOf(inboxOfAnn, "a.b", 1, 10))
+	tail.take(t, rowsOf(inboxOfAnn, 1, 10))
 	tail.next(ann, 50)
 	for _, head := range []projections.FeedHead{
 		{Epoch: 2, Place: projections.Place{Pos: 20}}, // another epoch
