@@ -37,7 +37,14 @@ type batcher struct {
 	log   *slog.Logger
 	queue chan *member
 	conn  *pgx.Conn
+
+	// fresh hands committed events to a relay in this process, so that it need not
+	// read them again. Nobody has to listen: what does not fit is dropped.
+	fresh chan []Recorded
 }
+
+// freshBatches is how many committed batches wait for the relay.
+const freshBatches = 16
 
 // A member is a decision in the queue, and where its outcome goes.
 type member struct {
@@ -51,7 +58,7 @@ type outcome struct {
 }
 
 func newBatcher(url string, wake *Wake, log *slog.Logger) *batcher {
-	return &batcher{url: url, wake: wake, log: log, queue: make(chan *member, queueMembers)}
+	return &batcher{url: url, wake: wake, log: log, queue: make(chan *member, queueMembers), fresh: make(chan []Recorded, freshBatches)}
 }
 
 // append queues a decision and waits for its outcome. A caller that leaves does
@@ -193,7 +200,7 @@ func (b *batcher) send(ctx context.Context, batch []*member) ([]outcome, error) 
 	if err != nil {
 		return nil, fmt.Errorf("append batch: %w", err)
 	}
-	recorded := false
+	var recorded []Recorded
 	outcomes := make([]outcome, 0, len(batch))
 	for rows.Next() {
 		o, wrote, err := scanOutcome(rows, batch[len(outcomes)])
@@ -201,30 +208,42 @@ func (b *batcher) send(ctx context.Context, batch []*member) ([]outcome, error) 
 			rows.Close()
 			return nil, err
 		}
-		outcomes, recorded = append(outcomes, o), recorded || wrote
+		outcomes, recorded = append(outcomes, o), append(recorded, wrote...)
 	}
 	if err := rows.Err(); err != nil { // only now is it known to be committed
 		return nil, fmt.Errorf("append batch: %w", err)
 	}
-	if recorded {
+	if len(recorded) > 0 {
+		b.handOver(recorded)
 		b.wake.Ring(TopicLog)
 	}
 	return outcomes, nil
 }
 
-// scanOutcome reads one row of append_batch: 0 recorded, 1 replay, 2 moved, 3 reused.
-func scanOutcome(rows pgx.Rows, m *member) (o outcome, wrote bool, err error) {
+func (b *batcher) handOver(events []Recorded) {
+	select {
+	case b.fresh <- events:
+	default: // no relay here, or one that is behind and will read them
+	}
+}
+
+// scanOutcome reads one row of append_batch: 0 recorded, 1 replay, 2 moved, 3
+// reused. wrote are the events that were recorded, with their positions.
+func scanOutcome(rows pgx.Rows, m *member) (o outcome, wrote []Recorded, err error) {
 	var code, epoch int
 	var last int64
 	var r struct{ id, status *string }
 	var result []byte
 	if err := rows.Scan(&code, &epoch, &last, &r.id, &r.status, &result); err != nil {
-		return outcome{}, false, fmt.Errorf("append batch: read outcome: %w", err)
+		return outcome{}, nil, fmt.Errorf("append batch: read outcome: %w", err)
 	}
 	switch code {
 	case 0:
 		o.receipt, o.err = ended(m.op.ID(), m.status, m.result, false)
-		return o, last > 0, nil
+		for i := range m.events {
+			m.events[i].Position = last - int64(len(m.events)-1-i)
+		}
+		return o, m.events, nil
 	case 1:
 		o.receipt, o.err = ended(*r.id, *r.status, result, true)
 	case 2:
@@ -232,7 +251,7 @@ func scanOutcome(rows pgx.Rows, m *member) (o outcome, wrote bool, err error) {
 	default:
 		o.err = keyConflict()
 	}
-	return o, false, nil
+	return o, nil, nil
 }
 
 // dial opens the connection for appends if there is none. Its time limits keep a

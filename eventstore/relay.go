@@ -20,6 +20,10 @@ const (
 	streamBytes    = 4 << 30
 )
 
+// ackLimit bounds the wait for an acknowledgement. After it the relay looks at
+// what the stream holds and goes on from there.
+const ackLimit = 5 * time.Second
+
 // relayPoll bounds the delay that a lost wake-up costs.
 const relayPoll = time.Second
 
@@ -69,10 +73,62 @@ func (r *Relay) relay(ctx context.Context) error {
 			return err
 		}
 		if n == 0 {
-			wait(ctx, rang, relayPoll)
+			if err := r.idle(ctx, rang, &last); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// idle publishes what this process commits as it is handed over, and returns when
+// there is something to read: events of other processes, or any that came twice
+// or too late. It returns in time to renew the lease.
+func (r *Relay) idle(ctx context.Context, rang <-chan struct{}, last *messageID) error {
+	renew := time.NewTimer(relayPoll)
+	defer renew.Stop()
+	for {
+		select {
+		case events := <-r.Store.batcher.fresh:
+			if err := r.take(ctx, last, events); err != nil {
+				return err
+			}
+		case <-rang: // perhaps of what is being handed over
+			if err := r.takeAll(ctx, last); err != nil {
+				return err
+			}
+			head, err := r.Store.Head(ctx)
+			if err != nil || head > last.pos {
+				return err
+			}
+		case <-renew.C:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// take publishes events that were handed over, if they are the next ones. The
+// others are read, since a ring goes with them.
+func (r *Relay) take(ctx context.Context, last *messageID, events []Recorded) error {
+	if events[0].Position != last.pos+1 {
+		return nil
+	}
+	return r.publish(ctx, last, events)
+}
+
+func (r *Relay) takeAll(ctx context.Context, last *messageID) error {
+	for {
+		select {
+		case events := <-r.Store.batcher.fresh:
+			if err := r.take(ctx, last, events); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
 }
 
 func (r *Relay) stream(ctx context.Context) (jetstream.Stream, error) {
@@ -143,12 +199,18 @@ func (r *Relay) last(ctx context.Context, stream jetstream.Stream) (messageID, e
 	return messageID{epoch: now.epoch}, nil
 }
 
-// page publishes the next page of the log and waits for its acknowledgements.
+// page publishes the next page of the log.
 func (r *Relay) page(ctx context.Context, last *messageID) (int, error) {
 	events, err := r.Store.Read(ctx, last.pos, pageEvents)
 	if err != nil || len(events) == 0 {
 		return 0, err
 	}
+	return len(events), r.publish(ctx, last, events)
+}
+
+// publish sends events that follow the last one, and waits for their
+// acknowledgements.
+func (r *Relay) publish(ctx context.Context, last *messageID, events []Recorded) error {
 	acks := make([]jetstream.PubAckFuture, 0, len(events))
 	before := *last
 	for _, e := range events {
@@ -159,7 +221,7 @@ func (r *Relay) page(ctx context.Context, last *messageID) (int, error) {
 		}
 		ack, err := r.JetStream.PublishMsgAsync(message(e), opts...)
 		if err != nil {
-			return 0, fmt.Errorf("relay: publish position %d: %w", e.Position, err)
+			return fmt.Errorf("relay: publish position %d: %w", e.Position, err)
 		}
 		acks, before = append(acks, ack), id
 	}
@@ -168,14 +230,14 @@ func (r *Relay) page(ctx context.Context, last *messageID) (int, error) {
 		case <-ack.Ok():
 			last.pos = events[i].Position
 		case err := <-ack.Err():
-			return 0, fmt.Errorf("relay: publish position %d: %w", events[i].Position, err)
-		case <-time.After(5 * time.Second):
-			return 0, fmt.Errorf("relay: publish position %d: %w", events[i].Position, nats.ErrTimeout)
+			return fmt.Errorf("relay: publish position %d: %w", events[i].Position, err)
+		case <-time.After(ackLimit):
+			return fmt.Errorf("relay: publish position %d: %w", events[i].Position, nats.ErrTimeout)
 		case <-ctx.Done():
-			return 0, ctx.Err()
+			return ctx.Err()
 		}
 	}
-	return len(events), nil
+	return nil
 }
 
 // message puts an event on the wire: the data as recorded, the rest as headers.
