@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -166,25 +167,32 @@ func (r refusal) findReceipt(t *testing.T, m *market, by transport, op eventstor
 }
 
 // finerCodes are the codes finer than their class that each tool gave.
-type finerCodes map[string]map[string]bool
+type finerCodes map[string]map[string]domain.Class
 
 func (f finerCodes) add(r refusal) {
 	if r.code == string(r.is()) {
 		return
 	}
 	if f[r.tool] == nil {
-		f[r.tool] = map[string]bool{}
+		f[r.tool] = map[string]domain.Class{}
 	}
-	f[r.tool][r.code] = true
+	f[r.tool][r.code] = r.is()
 }
 
-// compare fails if a row of the tool table promises other codes than were seen.
+// compare fails if a row of the tool table promises other codes than were seen, or
+// the documents say them to be of another class.
 func (f finerCodes) compare(t *testing.T) {
 	t.Helper()
+	doc := mcp.ErrorsDoc(table())
 	for _, tool := range table() {
 		got, want := slices.Sorted(maps.Keys(f[tool.Name])), slices.Sorted(slices.Values(tool.Refusals))
 		if !slices.Equal(got, want) {
 			t.Errorf("the row of %s names the refusals %q, the tests provoke %q", tool.Name, want, got)
+		}
+		for code, class := range f[tool.Name] {
+			if !strings.Contains(doc, fmt.Sprintf("| `%s` | `%s` |", code, class)) {
+				t.Errorf("%s is of the class %s, the documents say something else", code, class)
+			}
 		}
 	}
 }

@@ -70,6 +70,19 @@ func TestADefinitionChangesOnlyOnPurpose(t *testing.T) {
 	}
 }
 
+func TestTheListSatisfiesTheSchemaOfTheProtocol(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.Methods = (&Market{Tools: Tools()}).Methods()
+	body := record(t, s, modern("tools/list", "", ""))
+	if err := published(t, "ListToolsResultResponse").Validate(unmarshal(t, body)); err != nil {
+		t.Error(err)
+	}
+	if n := strings.Count(body, `"inputSchema"`); n != len(Tools()) {
+		t.Errorf("%d tools are listed, want %d", n, len(Tools()))
+	}
+}
+
 // golden compares with a file, which UPDATE=1 writes.
 func golden(t *testing.T, file string, got []byte) {
 	t.Helper()
