@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"sidequest/domain"
+	"sidequest/failpoint"
 )
 
 // Bounds of one batch and of the queue before it. A full queue is an answer,
@@ -193,6 +194,7 @@ func (b *batcher) send(ctx context.Context, batch []*member) ([]outcome, error) 
 	if err := b.dial(ctx); err != nil {
 		return nil, err
 	}
+	failpoint.Reach(failpoint.WriteAppending)
 	rows, err := b.conn.Query(ctx, `
 		SELECT outcome, epoch, coalesce(last_pos, 0), operation_id, status, result
 		FROM log.append_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
@@ -213,6 +215,7 @@ func (b *batcher) send(ctx context.Context, batch []*member) ([]outcome, error) 
 	if err := rows.Err(); err != nil { // only now is it known to be committed
 		return nil, fmt.Errorf("append batch: %w", err)
 	}
+	failpoint.Reach(failpoint.WriteCommitted)
 	if len(recorded) > 0 {
 		b.handOver(recorded)
 		b.wake.Ring(TopicLog)

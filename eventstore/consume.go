@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"sidequest/failpoint"
 )
 
 // A Consumer follows the log with a checkpoint of its own.
@@ -94,13 +96,16 @@ func (s *Store) step(ctx context.Context, c Consumer, limit int) (int, error) {
 		if err != nil || at.upTo <= at.pos {
 			return err
 		}
+		failpoint.Reach(failpoint.ViewHeld)
 		n, err = s.apply(ctx, tx, c, at)
+		failpoint.Reach(failpoint.ViewApplied)
 		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("consume %s: %w", c.Name, err)
 	}
 	if n > 0 {
+		failpoint.Reach(failpoint.ViewCommitted)
 		s.Wake.Ring(TopicView(c.Name))
 	}
 	return n, nil
@@ -167,6 +172,7 @@ func (s *Store) apply(ctx context.Context, tx pgx.Tx, c Consumer, at place) (n i
 		UPDATE log.checkpoints
 		SET pos = $2
 		WHERE name = $1`, c.Name, last)
+	failpoint.Reach(failpoint.ViewQueued)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return 0, fmt.Errorf("apply positions %d to %d: %w", at.pos+1, at.upTo, err)
 	}

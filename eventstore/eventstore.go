@@ -25,6 +25,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"sidequest/domain"
+	"sidequest/failpoint"
 )
 
 // A Store reads and writes one log. Open makes one; Run must be running for
@@ -112,6 +113,7 @@ func Execute[R any](ctx context.Context, s *Store, op Operation, cmd domain.Comm
 		if err != nil {
 			return Receipt{}, err
 		}
+		failpoint.Reach(failpoint.WriteLooked)
 		if seen.receipt != nil {
 			return seen.receipt.answer(op)
 		}
@@ -120,6 +122,7 @@ func Execute[R any](ctx context.Context, s *Store, op Operation, cmd domain.Comm
 			return s.refused(ctx, op, err)
 		}
 		receipt, err := s.batcher.append(ctx, decision)
+		failpoint.Reach(failpoint.WriteAnswered)
 		if err == nil && !receipt.Replayed {
 			s.keep(ctx, seen, decision)
 		}

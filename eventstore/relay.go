@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"sidequest/failpoint"
 )
 
 // The JetStream stream that holds the copy of the log, and its bounds. It is a
@@ -64,6 +66,7 @@ func (r *Relay) relay(ctx context.Context) error {
 	rang, stop := r.Store.Wake.Listen(TopicLog)
 	defer stop()
 	for ctx.Err() == nil {
+		failpoint.Reach(failpoint.RelayRenewing)
 		mine, err := r.Store.lease(ctx, "relay", r.Owner)
 		if err != nil || !mine {
 			return err
@@ -196,6 +199,7 @@ func (r *Relay) last(ctx context.Context, stream jetstream.Stream) (messageID, e
 	if err := stream.Purge(ctx); err != nil {
 		return messageID{}, fmt.Errorf("relay: purge the stream: %w", err)
 	}
+	failpoint.Reach(failpoint.RelayPurged)
 	return messageID{epoch: now.epoch}, nil
 }
 
@@ -225,6 +229,7 @@ func (r *Relay) publish(ctx context.Context, last *messageID, events []Recorded)
 		}
 		acks, before = append(acks, ack), id
 	}
+	failpoint.Reach(failpoint.RelayPublished)
 	for i, ack := range acks {
 		select {
 		case <-ack.Ok():
@@ -237,6 +242,7 @@ func (r *Relay) publish(ctx context.Context, last *messageID, events []Recorded)
 			return ctx.Err()
 		}
 	}
+	failpoint.Reach(failpoint.RelayCopied)
 	return nil
 }
 

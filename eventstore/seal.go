@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"sidequest/failpoint"
 )
 
 // A Seal is a signed Merkle root over the events of positions From to To. Seals
@@ -71,6 +73,7 @@ func (s *Store) Seal(ctx context.Context, key ed25519.PrivateKey, upTo int64) (S
 		if seal, err = sign(next, key); err != nil {
 			return err
 		}
+		failpoint.Reach(failpoint.SealSigned)
 		_, err = tx.Exec(ctx, `
 			INSERT INTO log.seals (seq, from_pos, to_pos, epoch, root, prev, at, key_id, signature)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
@@ -80,6 +83,7 @@ func (s *Store) Seal(ctx context.Context, key ed25519.PrivateKey, upTo int64) (S
 	if err != nil {
 		return Seal{}, fmt.Errorf("seal the log: %w", err)
 	}
+	failpoint.Reach(failpoint.SealStored)
 	return seal, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"sidequest/eventstore"
+	"sidequest/failpoint"
 )
 
 // Find returns the view with a name.
@@ -41,6 +42,7 @@ func (p *Projection) Rebuild(ctx context.Context, s *eventstore.Store, progress 
 	if err := s.CatchUp(ctx, consumer, progress); err != nil {
 		return fmt.Errorf("rebuild %s: %w", p.Name, err)
 	}
+	failpoint.Reach(failpoint.ViewRebuilt)
 	if err := p.exchange(ctx, s, &next, consumer); err != nil {
 		return fmt.Errorf("rebuild %s: exchange the tables: %w", p.Name, err)
 	}
@@ -69,11 +71,13 @@ func (p *Projection) exchange(ctx context.Context, s *eventstore.Store, next *Pr
 				return err
 			}
 		}
+		failpoint.Reach(failpoint.ViewExchanging)
 		return s.Succeed(ctx, tx, next.Checkpoint(), p.Checkpoint())
 	})
 	if err != nil {
 		return err
 	}
+	failpoint.Reach(failpoint.ViewExchanged)
 	_, err = s.Pool.Exec(ctx, `DROP SCHEMA `+old+` CASCADE`)
 	return err
 }

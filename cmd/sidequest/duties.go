@@ -10,6 +10,7 @@ import (
 
 	"sidequest/domain"
 	"sidequest/eventstore"
+	"sidequest/failpoint"
 	"sidequest/projections"
 )
 
@@ -73,9 +74,11 @@ func (p *process) expireRequest(ctx context.Context, due projections.DueRequest)
 	op := eventstore.Operation{
 		Owner: domain.System, Key: "expire-" + string(due.RequestID), Tool: "expire_request", ArgsHash: hash, Board: due.Board, At: time.Now(),
 	}
+	failpoint.Reach(failpoint.ExpiryDue)
 	if _, err := eventstore.Execute(ctx, p.store, op, domain.ExpireRequest{RequestID: due.RequestID}); err != nil {
 		return fmt.Errorf("expire request %s: %w", due.RequestID, err)
 	}
+	failpoint.Reach(failpoint.ExpiryRecorded)
 	return nil
 }
 

@@ -18,11 +18,12 @@ var mayImport = map[string][]string{
 	"postgres":     {},
 	"secret":       {},
 	"chain":        {},
-	"eventstore":   {"domain"},
-	"projections":  {"domain", "eventstore"},
+	"failpoint":    {},
+	"eventstore":   {"domain", "failpoint"},
+	"projections":  {"domain", "eventstore", "failpoint"},
 	"oauth":        {"domain", "eventstore", "secret"},
 	"mcp":          {"domain", "eventstore", "projections"},
-	"mcp/delivery": {"domain", "eventstore", "projections", "mcp"},
+	"mcp/delivery": {"domain", "eventstore", "projections", "mcp", "failpoint"},
 }
 
 // A listed package is what go list tells about one.
@@ -66,7 +67,7 @@ func TestTheDomainImportsTheStandardLibraryAlone(t *testing.T) {
 	}
 }
 
-func isProgram(folder string) bool { return strings.HasPrefix(folder, "cmd/") || folder == "bench" }
+func isProgram(folder string) bool { return strings.HasPrefix(folder, "cmd/") || folder == "bench" || folder == "torture" }
 
 // isForTests says whether a package holds helpers of tests, such as
 // eventstoretest. No other code may import it, for it is in no list above.

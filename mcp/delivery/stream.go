@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"sidequest/failpoint"
 	"sidequest/mcp"
 	"sidequest/projections"
 )
@@ -190,7 +191,11 @@ func (s *stream) deliver(ctx context.Context, due bool) (sent bool, again <-chan
 	if err != nil {
 		return false, nil, err
 	}
-	return sent, again, s.sse.Flush()
+	err = s.sse.Flush()
+	if sent {
+		failpoint.Reach(failpoint.FeedSent)
+	}
+	return sent, again, err
 }
 
 // write adds the frames of a page.

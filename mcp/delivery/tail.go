@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"sidequest/failpoint"
 	"sidequest/projections"
 )
 
@@ -182,6 +183,7 @@ func (t *tail) catchUp(ctx context.Context) error {
 		if err := t.append(rows, at); err != nil {
 			return err
 		}
+		failpoint.Reach(failpoint.FeedTailed)
 	}
 	return nil
 }
