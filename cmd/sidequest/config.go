@@ -16,6 +16,7 @@ import (
 
 	"sidequest/domain"
 	"sidequest/mcp"
+	"sidequest/mcp/delivery"
 	"sidequest/secret"
 )
 
@@ -33,6 +34,7 @@ type config struct {
 	Arbitrator  domain.Address // of the board main
 	Proxies     []netip.Prefix // trusted to say who the client is
 	Limits      mcp.Limits
+	Codes       delivery.Codes // of the events extension
 }
 
 // wakePrefix begins the NATS subjects of wake-ups, the same in all processes.
@@ -61,6 +63,7 @@ func settings() []setting {
 		{"SIDEQUEST_REWARD_TOKENS", "tokens of the board main: ADDRESS:SYMBOL:DECIMALS, separated by commas", "", true, readTokens},
 		{"SIDEQUEST_ARBITRATOR", "wallet that rules on disputes of the board main", "", true, readArbitrator},
 		{"SIDEQUEST_TRUSTED_PROXIES", "networks of proxies whose X-Forwarded-For counts, separated by commas", "", false, readProxies},
+		{"SIDEQUEST_EVENT_CODES", "error codes of the events extension: sketch, which clients use today, or sep-3415", "sketch", false, readCodes},
 		{"SIDEQUEST_WRITES_PER_AGENT", "writes of one agent per minute", strconv.Itoa(limits.PerAgent), false, number(func(c *config) *int { return &c.Limits.PerAgent })},
 		{"SIDEQUEST_WRITES_PER_IP", "writes from one address per minute", strconv.Itoa(limits.PerIP), false, number(func(c *config) *int { return &c.Limits.PerIP })},
 	}
@@ -211,6 +214,18 @@ func parseAddress(value string) (domain.Address, error) {
 		return "", errors.New("the address has a wrong checksum (EIP-55); check that it is complete and unchanged")
 	}
 	return domain.Address(address), nil
+}
+
+func readCodes(c *config, value string) error {
+	switch value {
+	case "sketch":
+		c.Codes = delivery.SketchCodes()
+	case "sep-3415":
+		c.Codes = delivery.SEP3415Codes()
+	default:
+		return errors.New("give sketch or sep-3415")
+	}
+	return nil
 }
 
 func readProxies(c *config, value string) error {

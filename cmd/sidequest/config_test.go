@@ -13,6 +13,7 @@ import (
 
 	"sidequest/domain"
 	"sidequest/mcp"
+	"sidequest/mcp/delivery"
 	"sidequest/secret"
 )
 
@@ -58,6 +59,7 @@ func TestACompleteEnvironmentIsReadWhole(t *testing.T) {
 		Arbitrator: "0xe000000000000000000000000000000000000005",
 		Proxies:    []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")},
 		Limits:     mcp.Limits{PerAgent: 60, PerIP: 240, Span: time.Minute},
+		Codes:      delivery.SketchCodes(),
 	}
 	same := cmp.Comparer(func(a, b domain.Address) bool { return a.Is(b) })
 	if diff := cmp.Diff(want, got, same, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {

@@ -125,7 +125,7 @@ func (p *process) wire(ctx context.Context) error {
 	}
 	p.feeds = delivery.New(delivery.Config{
 		DB: p.pool, Store: p.store, Cursors: cursors, ChainID: p.cfg.Network.ChainID, Network: p.cfg.Network.Name,
-		Codes: delivery.SketchCodes(), Revoked: p.grants.Revoked, Now: time.Now, Log: p.log,
+		Codes: p.cfg.Codes, Revoked: p.grants.Revoked, Now: time.Now, Log: p.log,
 	})
 	p.server = &mcp.Server{Methods: map[string]mcp.Method{}, Authenticate: p.authenticate, BaseURL: p.cfg.PublicURL, Log: p.log}
 	for _, methods := range []map[string]mcp.Method{p.market.Methods(), p.feeds.Methods()} {
