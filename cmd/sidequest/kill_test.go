@@ -186,11 +186,9 @@ func (s *siege) everyRepeatIsAnsweredTheSame(t *testing.T) {
 // heardAllInOrder compares what a listener heard over all its streams with the feed.
 func (s *siege) heardAllInOrder(t *testing.T, l *listener, audience string) {
 	want := s.feedIDs(t, l.feed, audience)
-	if len(want) > 0 {
-		l.wait(t, "the last event of the feed", func() bool {
-			return len(l.heard) > 0 && l.heard[len(l.heard)-1].EventID == want[len(want)-1]
-		})
-	}
+	l.comesToHold(func() bool {
+		return len(want) == 0 || len(l.heard) > 0 && l.heard[len(l.heard)-1].EventID == want[len(want)-1]
+	})
 	if diff := cmp.Diff(want, l.ids(), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("%s of %s, over %d streams (-feed +heard):\n%s", l.feed, audience, l.opened, diff)
 	}

@@ -108,18 +108,25 @@ func (l *listener) active(t testing.TB) {
 // wait waits until something holds of what the listener heard.
 func (l *listener) wait(t testing.TB, what string, holds func() bool) {
 	t.Helper()
+	if !l.comesToHold(holds) {
+		t.Fatalf("%s: waited in vain for: %s", l.feed, what)
+	}
+}
+
+// comesToHold says whether something holds of what the listener heard, in time.
+func (l *listener) comesToHold(holds func() bool) bool {
 	deadline := time.After(30 * time.Second)
 	for {
 		l.mu.Lock()
 		done, moved := holds(), l.moved
 		l.mu.Unlock()
 		if done {
-			return
+			return true
 		}
 		select {
 		case <-moved:
 		case <-deadline:
-			t.Fatalf("%s: waited in vain for: %s", l.feed, what)
+			return false
 		}
 	}
 }

@@ -18,12 +18,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	natsserver "github.com/nats-io/nats-server/v2/server"
+	"go.uber.org/goleak"
 
 	"sidequest/chain"
 	"sidequest/domain"
 	"sidequest/eventstore"
 	"sidequest/eventstore/eventstoretest"
 	"sidequest/mcp"
+	"sidequest/mcp/delivery"
 	"sidequest/secret"
 )
 
@@ -31,6 +33,11 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	if built.dir != "" {
 		_ = os.RemoveAll(built.dir)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, "the program left something running:", err)
+		code = 1
 	}
 	os.Exit(code)
 }
@@ -116,6 +123,7 @@ func (m *market) config() config {
 		Tokens:      []domain.Token{{Address: testUSD, Symbol: "tUSD", Decimals: chain.TestUSDDecimals}},
 		Arbitrator:  "0xE000000000000000000000000000000000000005",
 		Limits:      mcp.Limits{PerAgent: 1_000_000, PerIP: 1_000_000, Span: time.Minute},
+		Codes:       delivery.SketchCodes(),
 	}
 }
 
