@@ -21,26 +21,24 @@ import (
 // The answers of the tools, as a client reads them.
 type (
 	opened struct {
-		RequestID, RequestHash string
-		Deadlines              domain.Deadlines
-		Invite                 *domain.Invited
+		RequestID   string           `json:"requestId"`
+		RequestHash string           `json:"requestHash"`
+		Deadlines   domain.Deadlines `json:"deadlines"`
+		Invite      *domain.Invited  `json:"invite"`
 	}
-	submitted struct{ QuoteID, Replaced string }
-	hired     struct {
-		TaskID    string
-		Selection struct{ Status string }
+	submitted struct {
+		QuoteID  string `json:"quoteId"`
+		Replaced string `json:"replaced"`
 	}
 	notices struct {
 		Events []struct {
-			EventID, Name string
-			Data          struct {
-				Kind, RequestID, TaskID, Role, Summary string
-				Public                                 bool
-				Next                                   *domain.Step
-			}
-		}
-		Cursor  string
-		HasMore bool
+			EventID string `json:"eventId"`
+			Data    struct {
+				Kind string `json:"kind"`
+			} `json:"data"`
+		} `json:"events"`
+		Cursor  string `json:"cursor"`
+		HasMore bool   `json:"hasMore"`
 	}
 )
 
@@ -105,7 +103,7 @@ func TestADealIsStruckOverEachTransport(t *testing.T) {
 		if len(quotes.Quotes) != 2 || quotes.Quotes[0].Amount != "19.5" || quotes.RequestHash != request.RequestHash {
 			t.Errorf("ann chooses from %+v", quotes)
 		}
-		var hire hired
+		var hire domain.PickQuoteAnswer
 		m.write(t, by, "ann", "pick_quote", object{"requestId": id, "quoteId": better.QuoteID}).result(t, &hire)
 		if hire.TaskID == "" || hire.Selection.Status != "awaiting-publish" {
 			t.Errorf("the hire is %+v", hire)
@@ -161,12 +159,16 @@ func TestCheckOperationShowsTheEvidence(t *testing.T) {
 		var request, recorded opened
 		a.result(t, &request)
 		var op struct {
-			ID, Tool, Stage, Status string
-			Result                  json.RawMessage
-			Receipt                 struct {
-				At    time.Time
-				Facts []struct{ EventID, Type, Hash string }
-			}
+			Tool    string          `json:"tool"`
+			Status  string          `json:"status"`
+			Result  json.RawMessage `json:"result"`
+			Receipt struct {
+				Facts []struct {
+					EventID string `json:"eventId"`
+					Type    string `json:"type"`
+					Hash    string `json:"hash"`
+				} `json:"facts"`
+			} `json:"receipt"`
 		}
 		by.call(t, m.main, "ann", "check_operation", encode(t, object{"operationId": a.operation(t)})).result(t, &op)
 		if err := json.Unmarshal(op.Result, &recorded); err != nil {
@@ -194,9 +196,11 @@ func TestEachAgentSeesItselfAndTheBoard(t *testing.T) {
 	m := open(t)
 	for _, by := range transports() {
 		var me struct {
-			Address, AgentID, BoardID string
-			ChainID                   int
-			Scopes, Roles             []string
+			Address string   `json:"address"`
+			AgentID string   `json:"agentId"`
+			BoardID string   `json:"boardId"`
+			ChainID int      `json:"chainId"`
+			Roles   []string `json:"roles"`
 		}
 		a := by.call(t, m.main, "ann:hire", "whoami", `{}`)
 		a.result(t, &me)
@@ -212,9 +216,9 @@ func TestEachAgentSeesItselfAndTheBoard(t *testing.T) {
 		}
 
 		var info struct {
-			Network      string
-			RewardTokens []domain.Token
-			Limits       map[string]int
+			Network      string         `json:"network"`
+			RewardTokens []domain.Token `json:"rewardTokens"`
+			Limits       map[string]int `json:"limits"`
 		}
 		by.call(t, m.main, "ann:read", "protocol_info", `{}`).result(t, &info)
 		if diff := cmp.Diff([]domain.Token{usd, eth}, info.RewardTokens); diff != "" || info.Network != "test" || info.Limits["openRequestsPerAgent"] != 20 {
@@ -394,7 +398,7 @@ func TestNoArgumentsAreAnEmptyObject(t *testing.T) {
 	m := open(t)
 	legacy := func(params string) *http.Request {
 		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`+params+`}`))
-		r.Header.Set("MCP-Protocol-Version", "2025-06-18")
+		r.Header.Set("Mcp-Protocol-Version", "2025-06-18")
 		return r
 	}
 	for name, r := range map[string]*http.Request{

@@ -15,7 +15,8 @@ import (
 // and the rule. It never repeats the value: that is someone else's text.
 func explain(v *validator.ValidationError) *domain.Error {
 	v = firstFault(v)
-	field, rule := v.InstanceLocation, ""
+	field := v.InstanceLocation
+	var rule string
 	switch k := v.ErrorKind.(type) {
 	case *kind.Required:
 		field, rule = append(field, k.Missing[0]), "is required"

@@ -105,12 +105,6 @@ func (m *market) person(name string) *person {
 	return m.people[name]
 }
 
-// newcomer brings an agent with both roles that no other test knows.
-func (m *market) newcomer(t *testing.T) *person {
-	t.Helper()
-	return m.join(t, fmt.Sprintf("newcomer %d", m.keys.Add(1)), domain.Roles()...)
-}
-
 // start runs a process until the test ends.
 func (m *market) start(t *testing.T, changes ...func(*mcp.Market)) *process {
 	t.Helper()

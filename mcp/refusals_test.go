@@ -154,10 +154,10 @@ func checkAdvice(t *testing.T, f mcp.Failure) {
 func (r refusal) findReceipt(t *testing.T, m *market, by transport, op eventstore.Operation, caller *person, a answer) {
 	t.Helper()
 	var found struct {
-		Status  string
-		Tool    string
-		Refusal mcp.Failure
-		Retry   domain.Retry
+		Status  string       `json:"status"`
+		Tool    string       `json:"tool"`
+		Refusal mcp.Failure  `json:"refusal"`
+		Retry   domain.Retry `json:"retry"`
 	}
 	by.call(t, m.main, caller.name, "check_operation", encode(t, object{"operationId": op.ID()})).result(t, &found)
 	if found.Status != "refused" || found.Tool != r.tool || found.Retry != a.failure.Retry ||

@@ -36,7 +36,7 @@ func (t Tool) published(tb testing.TB) node {
 // everyTool runs a check on each row of the table.
 func everyTool(t *testing.T, check func(t *testing.T, tool Tool, d node)) {
 	t.Helper()
-	for _, tool := range Tools() {
+	for _, tool := range table() {
 		t.Run(tool.Name, func(t *testing.T) {
 			t.Parallel()
 			check(t, tool, tool.published(t))
@@ -64,7 +64,7 @@ func TestADefinitionChangesOnlyOnPurpose(t *testing.T) {
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".json")
-		if !slices.ContainsFunc(Tools(), func(t Tool) bool { return t.Name == name }) {
+		if !slices.ContainsFunc(table(), func(t Tool) bool { return t.Name == name }) {
 			t.Errorf("%s is of no tool; remove it", file)
 		}
 	}
@@ -73,13 +73,13 @@ func TestADefinitionChangesOnlyOnPurpose(t *testing.T) {
 func TestTheListSatisfiesTheSchemaOfTheProtocol(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	s.Methods = (&Market{Tools: Tools()}).Methods()
+	s.Methods = (&Market{Tools: table()}).Methods()
 	body := record(t, s, modern("tools/list", "", ""))
 	if err := published(t, "ListToolsResultResponse").Validate(unmarshal(t, body)); err != nil {
 		t.Error(err)
 	}
-	if n := strings.Count(body, `"inputSchema"`); n != len(Tools()) {
-		t.Errorf("%d tools are listed, want %d", n, len(Tools()))
+	if n := strings.Count(body, `"inputSchema"`); n != len(table()) {
+		t.Errorf("%d tools are listed, want %d", n, len(table()))
 	}
 }
 
@@ -104,7 +104,7 @@ func golden(t *testing.T, file string, got []byte) {
 func TestToolsHaveNamesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	shape, seen := regexp.MustCompile(`^[a-z][a-z0-9_]{2,63}$`), map[string]bool{}
-	for _, tool := range Tools() {
+	for _, tool := range table() {
 		if !shape.MatchString(tool.Name) || seen[tool.Name] {
 			t.Errorf("the name %q is taken or has the wrong form", tool.Name)
 		}

@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -117,7 +118,9 @@ func (a answer) result(t *testing.T, dst any) {
 	if a.wire != nil || !a.failure.OK {
 		t.Fatalf("refused: %d %s %+v", a.status, a.body, a.wire)
 	}
-	envelope := struct{ Result any }{dst}
+	envelope := struct {
+		Result any `json:"result"`
+	}{dst}
 	if err := json.Unmarshal([]byte(a.body), &envelope); err != nil {
 		t.Fatalf("%v: %s", err, a.body)
 	}
@@ -126,7 +129,9 @@ func (a answer) result(t *testing.T, dst any) {
 // operation returns the id of a granted write.
 func (a answer) operation(t *testing.T) string {
 	t.Helper()
-	var w struct{ OperationID string }
+	var w struct {
+		OperationID string `json:"operationId"`
+	}
 	if err := json.Unmarshal([]byte(a.body), &w); err != nil || w.OperationID == "" {
 		t.Fatalf("not a granted write: %s", a.body)
 	}
@@ -137,7 +142,7 @@ func modernCall(tool, args string) *http.Request {
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{
 		"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`, tool, args)
 	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
-	r.Header.Set("MCP-Protocol-Version", "2026-07-28")
+	r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
 	r.Header.Set("Mcp-Method", "tools/call")
 	r.Header.Set("Mcp-Name", tool)
 	return r
@@ -146,7 +151,7 @@ func modernCall(tool, args string) *http.Request {
 func legacyCall(tool, args string) *http.Request {
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool, args)
 	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
-	r.Header.Set("MCP-Protocol-Version", "2025-11-25")
+	r.Header.Set("Mcp-Protocol-Version", "2025-11-25")
 	return r
 }
 
@@ -158,16 +163,21 @@ func readREST(w *httptest.ResponseRecorder) (answer, error) {
 	return answer{body: w.Body.String()}, nil
 }
 
+type textContent struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
 // readResult reads a response to tools/call: its text must be its structured
 // content, and isError must be what ok is not.
 func readResult(w *httptest.ResponseRecorder) (answer, error) {
 	var response struct {
 		Error  *wireError `json:"error"`
 		Result struct {
-			ResultType string                        `json:"resultType"`
-			Content    []struct{ Type, Text string } `json:"content"`
-			Structured json.RawMessage               `json:"structuredContent"`
-			IsError    bool                          `json:"isError"`
+			ResultType string          `json:"resultType"`
+			Content    []textContent   `json:"content"`
+			Structured json.RawMessage `json:"structuredContent"`
+			IsError    bool            `json:"isError"`
 		} `json:"result"`
 	}
 	if err := json.Unmarshal(w.Body.Bytes(), &response); err != nil {
@@ -183,9 +193,11 @@ func readResult(w *httptest.ResponseRecorder) (answer, error) {
 		}
 	}
 	if w.Code != http.StatusOK || len(r.Content) != 1 || r.Content[0].Type != "text" || r.Content[0].Text != string(r.Structured) {
-		return answer{}, fmt.Errorf("the text is not the structured content, or the status is not 200")
+		return answer{}, errors.New("the text is not the structured content, or the status is not 200")
 	}
-	var said struct{ OK bool }
+	var said struct {
+		OK bool `json:"ok"`
+	}
 	if err := json.Unmarshal(r.Structured, &said); err != nil || said.OK == r.IsError {
 		return answer{}, fmt.Errorf("isError %v says other than ok %v: %w", r.IsError, said.OK, err)
 	}
