@@ -14,12 +14,24 @@ import (
 // mirrors the log in every process. It also calls it with no events when it has
 // looked and there were none, at least twice a second, so that the memory knows
 // how fresh it is: asked is when the look began.
-func (s *Store) Follow(ctx context.Context, after int64, each func(events []Recorded, asked time.Time)) {
+//
+// It returns nil once ctx is done, and an error if the log was exchanged for
+// another one: then the memory is of something that did not happen, and the
+// process has to begin anew.
+func (s *Store) Follow(ctx context.Context, after int64, each func(events []Recorded, asked time.Time)) error {
+	var seen messageID // where the log ended at the last look
 	rang, stop := s.Wake.Listen(TopicLog)
 	defer stop()
 	for ctx.Err() == nil {
 		asked := time.Now()
-		events, err := s.Read(ctx, after, pageEvents)
+		now, err := s.end(ctx) // before the events: what is up to here, they include
+		if err == nil && (now.pos < after || seen.epoch > 0 && !now.continues(seen)) {
+			return errExchanged
+		}
+		var events []Recorded
+		if err == nil {
+			events, err = s.Read(ctx, after, pageEvents)
+		}
 		if err != nil {
 			if ctx.Err() == nil {
 				s.Log.Error("cannot follow the log", "after", after, "error", err)
@@ -27,6 +39,7 @@ func (s *Store) Follow(ctx context.Context, after int64, each func(events []Reco
 			wait(ctx, nil, idlePoll)
 			continue
 		}
+		seen = now
 		each(events, asked)
 		if len(events) == 0 {
 			wait(ctx, rang, idlePoll)
@@ -34,6 +47,7 @@ func (s *Store) Follow(ctx context.Context, after int64, each func(events []Reco
 		}
 		after = events[len(events)-1].Position
 	}
+	return nil
 }
 
 // seeLimit bounds how long a read waits for its caller's own writes.

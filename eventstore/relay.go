@@ -2,6 +2,7 @@ package eventstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -22,9 +23,18 @@ const (
 	streamBytes    = 4 << 30
 )
 
+// streamMemory is how long the server swallows a message whose id it has had, the
+// least it allows. The relay needs none of it: the fence keeps doubles out. And a
+// purge does not clear it, so that a copy begun anew would have holes.
+const streamMemory = 100 * time.Millisecond
+
 // ackLimit bounds the wait for an acknowledgement. After it the relay looks at
 // what the stream holds and goes on from there.
 const ackLimit = 5 * time.Second
+
+// errTwice says that the server swallowed a message because it had had its id just
+// before. Whether the stream holds it is for the relay to look up.
+var errTwice = errors.New("the server has had this message already")
 
 // relayPoll bounds the delay that a lost wake-up costs.
 const relayPoll = time.Second
@@ -32,9 +42,10 @@ const relayPoll = time.Second
 // A Relay copies the log to JetStream, in order, without gaps or doubles.
 //
 // Every message is published on condition that its predecessor is the last one
-// in the stream (Nats-Expected-Last-Msg-Id), and message ids are positions. So
-// the server refuses whatever comes twice or out of turn, and a second relay
-// that wakes up late can do no harm.
+// in the stream (Nats-Expected-Last-Msg-Id), and message ids are positions; the
+// first one, that nothing came since the stream was found empty. So the server
+// refuses whatever comes twice or out of turn, and a second relay that wakes up
+// late can do no harm.
 type Relay struct {
 	Store     *Store
 	JetStream jetstream.JetStream
@@ -71,6 +82,13 @@ func (r *Relay) relay(ctx context.Context) error {
 		if err != nil || !mine {
 			return err
 		}
+		now, err := r.Store.end(ctx)
+		if err != nil {
+			return err
+		}
+		if !now.continues(last.messageID) {
+			return errExchanged // the next turn begins the copy anew
+		}
 		n, err := r.page(ctx, &last)
 		if err != nil {
 			return err
@@ -87,7 +105,7 @@ func (r *Relay) relay(ctx context.Context) error {
 // idle publishes what this process commits as it is handed over, and returns when
 // there is something to read: events of other processes, or any that came twice
 // or too late. It returns in time to renew the lease.
-func (r *Relay) idle(ctx context.Context, rang <-chan struct{}, last *messageID) error {
+func (r *Relay) idle(ctx context.Context, rang <-chan struct{}, last *copied) error {
 	renew := time.NewTimer(relayPoll)
 	defer renew.Stop()
 	for {
@@ -100,8 +118,8 @@ func (r *Relay) idle(ctx context.Context, rang <-chan struct{}, last *messageID)
 			if err := r.takeAll(ctx, last); err != nil {
 				return err
 			}
-			head, err := r.Store.Head(ctx)
-			if err != nil || head > last.pos {
+			now, err := r.Store.end(ctx)
+			if err != nil || now != last.messageID {
 				return err
 			}
 		case <-renew.C:
@@ -114,14 +132,14 @@ func (r *Relay) idle(ctx context.Context, rang <-chan struct{}, last *messageID)
 
 // take publishes events that were handed over, if they are the next ones. The
 // others are read, since a ring goes with them.
-func (r *Relay) take(ctx context.Context, last *messageID, events []Recorded) error {
+func (r *Relay) take(ctx context.Context, last *copied, events []Recorded) error {
 	if events[0].Position != last.pos+1 {
 		return nil
 	}
 	return r.publish(ctx, last, events)
 }
 
-func (r *Relay) takeAll(ctx context.Context, last *messageID) error {
+func (r *Relay) takeAll(ctx context.Context, last *copied) error {
 	for {
 		select {
 		case events := <-r.Store.batcher.fresh:
@@ -136,13 +154,14 @@ func (r *Relay) takeAll(ctx context.Context, last *messageID) error {
 
 func (r *Relay) stream(ctx context.Context) (jetstream.Stream, error) {
 	s, err := r.JetStream.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name:      streamName,
-		Subjects:  []string{streamSubjects},
-		Retention: jetstream.LimitsPolicy,
-		Discard:   jetstream.DiscardOld,
-		Storage:   jetstream.FileStorage,
-		MaxAge:    streamAge,
-		MaxBytes:  streamBytes,
+		Name:       streamName,
+		Subjects:   []string{streamSubjects},
+		Retention:  jetstream.LimitsPolicy,
+		Discard:    jetstream.DiscardOld,
+		Storage:    jetstream.FileStorage,
+		MaxAge:     streamAge,
+		MaxBytes:   streamBytes,
+		Duplicates: streamMemory,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("relay: make the stream: %w", err)
@@ -171,40 +190,46 @@ func parseMessageID(s string) (messageID, error) {
 	return messageID{e, p}, nil
 }
 
-// last returns the id the next message has to follow. Where the stream belongs
-// to another epoch, or is ahead of the log because the log was restored, it
-// holds nothing that is true any more: it is purged and begins again.
-func (r *Relay) last(ctx context.Context, stream jetstream.Stream) (messageID, error) {
-	var now messageID
-	err := r.Store.Pool.QueryRow(ctx, `SELECT epoch, pos FROM log.head WHERE shard = 0`).Scan(&now.epoch, &now.pos)
+// A copied is how far the stream holds the log.
+type copied struct {
+	messageID        // of its last message; position 0 if it is empty
+	sequence  uint64 // of its last message, also if that is gone
+}
+
+// last returns what the next message has to follow. Where the stream belongs to
+// another epoch, or is ahead of the log because the log was restored, it holds
+// nothing that is true any more: it is purged and begins again.
+func (r *Relay) last(ctx context.Context, stream jetstream.Stream) (copied, error) {
+	now, err := r.Store.end(ctx)
 	if err != nil {
-		return messageID{}, fmt.Errorf("relay: read the head: %w", err)
+		return copied{}, err
 	}
 	info, err := stream.Info(ctx)
 	if err != nil {
-		return messageID{}, fmt.Errorf("relay: read the stream: %w", err)
+		return copied{}, fmt.Errorf("relay: read the stream: %w", err)
 	}
+	begin := copied{messageID{epoch: now.epoch}, info.State.LastSeq}
 	if info.State.Msgs == 0 {
-		return messageID{epoch: now.epoch}, nil
+		return begin, nil
 	}
 	msg, err := stream.GetMsg(ctx, info.State.LastSeq)
 	if err != nil {
-		return messageID{}, fmt.Errorf("relay: read the last message: %w", err)
+		return copied{}, fmt.Errorf("relay: read the last message: %w", err)
 	}
 	id, err := parseMessageID(msg.Header.Get(nats.MsgIdHdr))
-	if err == nil && id.epoch == now.epoch && id.pos <= now.pos {
-		return id, nil
+	if err == nil && now.continues(id) {
+		return copied{id, info.State.LastSeq}, nil
 	}
 	r.Store.Log.Warn("relay: the stream is not a copy of this log, beginning again", "last", id.String(), "head", now.String())
 	if err := stream.Purge(ctx); err != nil {
-		return messageID{}, fmt.Errorf("relay: purge the stream: %w", err)
+		return copied{}, fmt.Errorf("relay: purge the stream: %w", err)
 	}
 	failpoint.Reach(failpoint.RelayPurged)
-	return messageID{epoch: now.epoch}, nil
+	return begin, nil
 }
 
 // page publishes the next page of the log.
-func (r *Relay) page(ctx context.Context, last *messageID) (int, error) {
+func (r *Relay) page(ctx context.Context, last *copied) (int, error) {
 	events, err := r.Store.Read(ctx, last.pos, pageEvents)
 	if err != nil || len(events) == 0 {
 		return 0, err
@@ -214,25 +239,28 @@ func (r *Relay) page(ctx context.Context, last *messageID) (int, error) {
 
 // publish sends events that follow the last one, and waits for their
 // acknowledgements.
-func (r *Relay) publish(ctx context.Context, last *messageID, events []Recorded) error {
+func (r *Relay) publish(ctx context.Context, last *copied, events []Recorded) error {
 	acks := make([]jetstream.PubAckFuture, 0, len(events))
 	before := *last
 	for _, e := range events {
 		id := messageID{before.epoch, e.Position}
-		opts := []jetstream.PublishOpt{jetstream.WithMsgID(id.String())}
-		if before.pos > 0 {
-			opts = append(opts, jetstream.WithExpectLastMsgID(before.String()))
+		follows := jetstream.WithExpectLastMsgID(before.String())
+		if before.pos == 0 {
+			follows = jetstream.WithExpectLastSequence(before.sequence)
 		}
-		ack, err := r.JetStream.PublishMsgAsync(message(e), opts...)
+		ack, err := r.JetStream.PublishMsgAsync(message(e), jetstream.WithMsgID(id.String()), follows)
 		if err != nil {
 			return fmt.Errorf("relay: publish position %d: %w", e.Position, err)
 		}
-		acks, before = append(acks, ack), id
+		acks, before.messageID = append(acks, ack), id
 	}
 	failpoint.Reach(failpoint.RelayPublished)
 	for i, ack := range acks {
 		select {
-		case <-ack.Ok():
+		case stored := <-ack.Ok():
+			if stored.Duplicate {
+				return fmt.Errorf("relay: publish position %d: %w", events[i].Position, errTwice)
+			}
 			last.pos = events[i].Position
 		case err := <-ack.Err():
 			return fmt.Errorf("relay: publish position %d: %w", events[i].Position, err)

@@ -53,12 +53,16 @@ func LoadGrants(ctx context.Context, store *eventstore.Store) (*Grants, error) {
 	return g, nil
 }
 
-// Run follows the log until ctx is done.
+// Run follows the log until ctx is done. It returns an error if what it remembers
+// is of another log: see [eventstore.Store.Follow].
 func (g *Grants) Run(ctx context.Context) error {
 	_, pos := g.seen()
-	g.store.Follow(ctx, pos, func(events []eventstore.Recorded, asked time.Time) {
+	err := g.store.Follow(ctx, pos, func(events []eventstore.Recorded, asked time.Time) {
 		g.learn(events, asked, len(events) == 0)
 	})
+	if err != nil {
+		return fmt.Errorf("follow the grants: %w", err)
+	}
 	return nil
 }
 

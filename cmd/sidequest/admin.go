@@ -85,6 +85,22 @@ func skip(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	})
 }
 
+// epoch begins a new epoch of the log, after it was restored from a backup or
+// moved to a server that may lack its last events, and before it is served again.
+func epoch(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) > 0 {
+		return errors.New("epoch takes no argument")
+	}
+	return administer(ctx, stderr, func(ctx context.Context, store *eventstore.Store) error {
+		n, err := store.NewEpoch(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(stdout, "epoch %d begins: cursors of before are answered as truncated, and the copy in JetStream is made anew\n", n)
+		return err
+	})
+}
+
 func listDeadLetters(ctx context.Context, store *eventstore.Store, stdout io.Writer) error {
 	letters, err := store.DeadLetters(ctx)
 	if err != nil {

@@ -67,7 +67,9 @@ func TestTheDomainImportsTheStandardLibraryAlone(t *testing.T) {
 	}
 }
 
-func isProgram(folder string) bool { return strings.HasPrefix(folder, "cmd/") || folder == "bench" || folder == "torture" }
+func isProgram(folder string) bool {
+	return strings.HasPrefix(folder, "cmd/") || folder == "bench" || folder == "torture"
+}
 
 // isForTests says whether a package holds helpers of tests, such as
 // eventstoretest. No other code may import it, for it is in no list above.

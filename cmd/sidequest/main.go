@@ -30,6 +30,7 @@ func commands() []command {
 		{"migrate", "bring the database up to date", migrate},
 		{"rebuild", "build a view anew while the server goes on: rebuild NAME", rebuild},
 		{"skip", "let a view go on without an event it cannot apply: skip CONSUMER POSITION", skip},
+		{"epoch", "say that the log was restored, or may lack its last events: epoch", epoch},
 		{"seal", "sign the log up to now", sealNow},
 		{"export", "write the log as JSON Lines: export [FILE]", export},
 		{"import", "fill an empty database from an export: import FILE", importLog},
