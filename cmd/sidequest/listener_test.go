@@ -7,8 +7,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"sidequest/mcp"
 )
 
 // A listener follows one feed for as long as it runs, through any number of lost
@@ -17,7 +15,7 @@ type listener struct {
 	feed    string
 	origin  func() string // where to connect next
 	tokens  []string      // taken in turn, so that no grant opens too many streams
-	version string        // "" for the modern revision
+	version string
 
 	mu     sync.Mutex
 	cursor string // "" before the first frame
@@ -29,7 +27,7 @@ type listener struct {
 // follow runs a listener of an agent in the background until the test ends.
 func (a *agent) follow(t testing.TB, feed string, origin func() string) *listener {
 	t.Helper()
-	l := &listener{feed: feed, origin: origin, tokens: a.tokens, version: mcp.V20260728, moved: make(chan struct{})}
+	l := &listener{feed: feed, origin: origin, tokens: a.tokens, version: a.version, moved: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

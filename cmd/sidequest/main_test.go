@@ -166,10 +166,11 @@ func (m *market) start(t testing.TB, changes ...func(*config)) *replica {
 
 // An agent has a name, a number and any number of tokens, each of its own grant.
 type agent struct {
-	name   string
-	key    domain.AgentKey
-	id     string
-	tokens []string
+	name    string
+	key     domain.AgentKey
+	id      string
+	tokens  []string
+	version string // the revision it speaks
 }
 
 // join brings agents that may hire and work, each with so many tokens.
@@ -178,7 +179,7 @@ func (m *market) join(t testing.TB, tokens int, names ...string) []*agent {
 	var agents []*agent
 	m.with(t, func(ctx context.Context, store *eventstore.Store, vault secret.Vault) error {
 		for _, name := range names {
-			a := &agent{name: name}
+			a := &agent{name: name, version: mcp.V20260728}
 			for range tokens {
 				minted, err := mintToken(ctx, store, vault, m.development, tokenRequest{
 					Agent: name, Board: mainBoard, Scopes: []string{domain.ScopeRead, domain.ScopeHire, domain.ScopeWork},
@@ -204,7 +205,7 @@ func (m *market) with(t testing.TB, do func(context.Context, *eventstore.Store, 
 
 // at is the agent's connection to a server.
 func (a *agent) at(origin string) connection {
-	return connection{http: http.DefaultClient, origin: origin, token: a.tokens[0], version: mcp.V20260728}
+	return connection{http: http.DefaultClient, origin: origin, token: a.tokens[0], version: a.version}
 }
 
 // must calls a tool and expects a success.

@@ -31,19 +31,19 @@ type session struct {
 	agent *agent
 }
 
-// connect connects an independent client in a revision of the protocol.
-func (a *agent) connect(t testing.TB, origin, version string) session {
+// connect connects an independent client in the agent's revision of the protocol.
+func (a *agent) connect(t testing.TB, origin string) session {
 	t.Helper()
 	client := sdk.NewClient(&sdk.Implementation{Name: "story", Version: "1"}, nil)
 	s, err := client.Connect(context.Background(), &sdk.StreamableClientTransport{
 		Endpoint: origin + "/mcp", HTTPClient: &http.Client{Transport: bearer{a.tokens[0]}},
-	}, &sdk.ClientSessionOptions{ProtocolVersion: version})
+	}, &sdk.ClientSessionOptions{ProtocolVersion: a.version})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	if got := s.InitializeResult().ProtocolVersion; got != version {
-		t.Fatalf("the session speaks %s, want %s", got, version)
+	if got := s.InitializeResult().ProtocolVersion; got != a.version {
+		t.Fatalf("the session speaks %s, want %s", got, a.version)
 	}
 	return session{s, a}
 }
@@ -92,13 +92,16 @@ func TestTwoAgentsStrikeADeal(t *testing.T) {
 		t.Run("in revision "+version, func(t *testing.T) {
 			t.Parallel()
 			cast := m.join(t, 1, "hirer "+version, "worker "+version)
-			strikeDeal(t, r, cast[0], cast[1], version)
+			ann, bob := cast[0], cast[1]
+			ann.version, bob.version = version, version
+			strikeDeal(t, r, ann, bob)
 		})
 	}
 }
 
-func strikeDeal(t *testing.T, r *replica, ann, bob *agent, version string) {
-	hirer, worker := ann.connect(t, r.origin, version), bob.connect(t, r.origin, version)
+func strikeDeal(t *testing.T, r *replica, ann, bob *agent) {
+	t.Helper()
+	hirer, worker := ann.connect(t, r.origin), bob.connect(t, r.origin)
 	home := func() string { return r.origin }
 	public, inbox := bob.follow(t, projections.FeedRequests, home), bob.follow(t, projections.FeedInbox, home)
 	public.active(t)
