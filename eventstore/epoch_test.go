@@ -30,7 +30,7 @@ func TestAMemoryOfALogThatWasExchangedEnds(t *testing.T) {
 		t.Run(exchange.name, func(t *testing.T) {
 			t.Parallel()
 			db := eventstoretest.NewDB(t)
-			p := start(t, db, natsServer(t))
+			p := start(t, db, eventstoretest.NewNATS(t))
 			for i := range 3 {
 				if _, err := count(t, p, "ann", fmt.Sprint(i), Count{ID: "a", By: 1}); err != nil {
 					t.Fatal(err)
@@ -84,7 +84,7 @@ func loseTail(t *testing.T, db *eventstoretest.DB, _ process) {
 // log: what came instead of it would never be copied.
 func TestARelayBeginsTheCopyAnewWhenTheLogIsExchangedUnderIt(t *testing.T) {
 	t.Parallel()
-	db, ns := eventstoretest.NewDB(t), natsServer(t)
+	db, ns := eventstoretest.NewDB(t), eventstoretest.NewNATS(t)
 	p := start(t, db, ns)
 	js, err := jetstream.New(p.nats)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 
 func TestFiftyIdenticalWritesOnTwoProcessesHaveOneEffectAndOneAnswer(t *testing.T) {
 	t.Parallel()
-	db, ns := eventstoretest.NewDB(t), natsServer(t)
+	db, ns := eventstoretest.NewDB(t), eventstoretest.NewNATS(t)
 	processes := []process{start(t, db, ns), start(t, db, ns)}
 
 	receipts := make([]eventstore.Receipt, 50)
@@ -56,7 +56,7 @@ func TestFiftyIdenticalWritesOnTwoProcessesHaveOneEffectAndOneAnswer(t *testing.
 func TestAKeyBelongsToItsOwnerAndItsArguments(t *testing.T) {
 	t.Parallel()
 	db := eventstoretest.NewDB(t)
-	p := start(t, db, natsServer(t))
+	p := start(t, db, eventstoretest.NewNATS(t))
 
 	if _, err := count(t, p, "ann", "k1", Count{ID: "a", By: 1}); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestAKeyBelongsToItsOwnerAndItsArguments(t *testing.T) {
 
 func TestAReusedKeyIsRefusedAlsoWhileTheFirstIsInFlight(t *testing.T) {
 	t.Parallel()
-	db, ns := eventstoretest.NewDB(t), natsServer(t)
+	db, ns := eventstoretest.NewDB(t), eventstoretest.NewNATS(t)
 	p, q := start(t, db, ns), start(t, db, ns)
 
 	var mu sync.Mutex
@@ -109,7 +109,7 @@ func TestAReusedKeyIsRefusedAlsoWhileTheFirstIsInFlight(t *testing.T) {
 
 func TestARefusalByStateIsRememberedAndAnyOtherIsNot(t *testing.T) {
 	t.Parallel()
-	p := start(t, eventstoretest.NewDB(t), natsServer(t))
+	p := start(t, eventstoretest.NewDB(t), eventstoretest.NewNATS(t))
 
 	full := Count{ID: "a", By: 5, Limit: 3}
 	if _, err := count(t, p, "ann", "k1", full); domain.CodeOf(err) != "full" {
@@ -134,7 +134,7 @@ func TestARefusalByStateIsRememberedAndAnyOtherIsNot(t *testing.T) {
 
 func TestRacingWritersLeaveNoGapAndLoseNothing(t *testing.T) {
 	t.Parallel()
-	db, ns := eventstoretest.NewDB(t), natsServer(t)
+	db, ns := eventstoretest.NewDB(t), eventstoretest.NewNATS(t)
 	processes := []process{start(t, db, ns), start(t, db, ns)}
 	const writers, writes, hot = 16, 40, 5
 
@@ -204,7 +204,7 @@ func checkChains(t *testing.T, all []eventstore.Recorded) {
 
 func TestAPoisonedWriteDoesNotFailItsNeighbours(t *testing.T) {
 	t.Parallel()
-	p := start(t, eventstoretest.NewDB(t), natsServer(t))
+	p := start(t, eventstoretest.NewDB(t), eventstoretest.NewNATS(t))
 
 	var wg sync.WaitGroup
 	for i := range 30 {
@@ -228,7 +228,7 @@ func TestAPoisonedWriteDoesNotFailItsNeighbours(t *testing.T) {
 func TestAWriteSurvivesTheLossOfItsConnection(t *testing.T) {
 	t.Parallel()
 	db := eventstoretest.NewDB(t)
-	p := start(t, db, natsServer(t))
+	p := start(t, db, eventstoretest.NewNATS(t))
 	owner, err := pgxpool.New(t.Context(), db.OwnerURL)
 	if err != nil {
 		t.Fatal(err)
@@ -272,7 +272,7 @@ func TestAWriteSurvivesTheLossOfItsConnection(t *testing.T) {
 func TestTheProgramCannotChangeOrRemoveEvents(t *testing.T) {
 	t.Parallel()
 	db := eventstoretest.NewDB(t)
-	p := start(t, db, natsServer(t))
+	p := start(t, db, eventstoretest.NewNATS(t))
 	if _, err := count(t, p, "ann", "k1", Count{ID: "a", By: 1}); err != nil {
 		t.Fatal(err)
 	}

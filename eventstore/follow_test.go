@@ -52,7 +52,7 @@ func consume(t *testing.T, p process, c eventstore.Consumer) {
 
 func TestConsumersOnTwoProcessesApplyEachEventOnce(t *testing.T) {
 	t.Parallel()
-	db, ns := eventstoretest.NewDB(t), natsServer(t)
+	db, ns := eventstoretest.NewDB(t), eventstoretest.NewNATS(t)
 	p, q := start(t, db, ns), start(t, db, ns)
 	c := totals(t, p)
 	consume(t, p, c)
@@ -77,7 +77,7 @@ func TestConsumersOnTwoProcessesApplyEachEventOnce(t *testing.T) {
 
 func TestAReaderSeesItsOwnWriteOnAnyProcess(t *testing.T) {
 	t.Parallel()
-	db, ns := eventstoretest.NewDB(t), natsServer(t)
+	db, ns := eventstoretest.NewDB(t), eventstoretest.NewNATS(t)
 	p, q := start(t, db, ns), start(t, db, ns)
 	c := totals(t, p)
 	consume(t, p, c)
@@ -101,7 +101,7 @@ func TestAReaderSeesItsOwnWriteOnAnyProcess(t *testing.T) {
 
 func TestAReaderWhoseViewStandsStillIsToldToRepeat(t *testing.T) {
 	t.Parallel()
-	p := start(t, eventstoretest.NewDB(t), natsServer(t))
+	p := start(t, eventstoretest.NewDB(t), eventstoretest.NewNATS(t))
 	c := totals(t, p) // nobody consumes
 	if _, err := count(t, p, "ann", "k", Count{ID: "a", By: 1}); err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestAReaderWhoseViewStandsStillIsToldToRepeat(t *testing.T) {
 
 func TestAConsumerNeverPassesTheOneItFollows(t *testing.T) {
 	t.Parallel()
-	p := start(t, eventstoretest.NewDB(t), natsServer(t))
+	p := start(t, eventstoretest.NewDB(t), eventstoretest.NewNATS(t))
 	first := totals(t, p)
 	if _, err := p.Pool.Exec(t.Context(), `INSERT INTO log.checkpoints (name, epoch, pos) VALUES ('second/1', 1, 0)`); err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestAConsumerNeverPassesTheOneItFollows(t *testing.T) {
 
 func TestAConsumerStandsStillBeforeAPoisonedEventUntilItIsSkipped(t *testing.T) {
 	t.Parallel()
-	p := start(t, eventstoretest.NewDB(t), natsServer(t))
+	p := start(t, eventstoretest.NewDB(t), eventstoretest.NewNATS(t))
 	c := totals(t, p)
 	sound := c.Apply
 	c.Apply = func(b *pgx.Batch, e eventstore.Recorded) {
@@ -186,7 +186,7 @@ func TestAConsumerStandsStillBeforeAPoisonedEventUntilItIsSkipped(t *testing.T) 
 
 func TestRacingRelaysCopyTheLogOnceAndInOrder(t *testing.T) {
 	t.Parallel()
-	db, ns := eventstoretest.NewDB(t), natsServer(t)
+	db, ns := eventstoretest.NewDB(t), eventstoretest.NewNATS(t)
 	p, q := start(t, db, ns), start(t, db, ns)
 	for i, x := range []process{p, q} {
 		js, err := jetstream.New(x.nats)

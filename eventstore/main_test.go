@@ -115,26 +115,6 @@ func wrapping() eventstore.Wrapping {
 	return eventstore.Wrapping{Wrap: mix, Unwrap: func(bound string, wrapped []byte) ([]byte, error) { return mix(bound, wrapped), nil }}
 }
 
-// natsServer runs a NATS server with JetStream until the test ends.
-func natsServer(t *testing.T) *natsserver.Server {
-	t.Helper()
-	ns, err := natsserver.NewServer(&natsserver.Options{
-		Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns.Start()
-	if !ns.ReadyForConnections(10 * time.Second) {
-		t.Fatal("the NATS server does not start")
-	}
-	t.Cleanup(func() {
-		ns.Shutdown()
-		ns.WaitForShutdown()
-	})
-	return ns
-}
-
 // op is an operation of an owner, with the arguments its fingerprint is made of.
 func op(t *testing.T, owner, key, args string) eventstore.Operation {
 	t.Helper()

@@ -37,7 +37,7 @@ func names(t *testing.T, p process) string {
 func TestWhatIsPersonalIsReadableUntilItIsErasedAndTheLogStillVerifies(t *testing.T) {
 	t.Parallel()
 	db := eventstoretest.NewDB(t)
-	p := start(t, db, natsServer(t))
+	p := start(t, db, eventstoretest.NewNATS(t))
 	if err := p.Begin(t.Context(), eventstore.ShredConsumer); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestWhatIsPersonalIsReadableUntilItIsErasedAndTheLogStillVerifies(t *testin
 func TestSubjectsKeysAreWrappedAnewAndErasedOnesStayErased(t *testing.T) {
 	t.Parallel()
 	db := eventstoretest.NewDB(t)
-	p := start(t, db, natsServer(t))
+	p := start(t, db, eventstoretest.NewNATS(t))
 	if err := register(t, p, "ann", domain.RegisterOperator{OperatorID: "op-ann", Name: "Ann"}); err != nil {
 		t.Fatal(err)
 	}

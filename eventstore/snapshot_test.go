@@ -10,7 +10,7 @@ import (
 
 func TestALongStreamIsDecidedFromItsSnapshotAndNothingIsLost(t *testing.T) {
 	t.Parallel()
-	db, ns := eventstoretest.NewDB(t), natsServer(t)
+	db, ns := eventstoretest.NewDB(t), eventstoretest.NewNATS(t)
 	p, q := start(t, db, ns), start(t, db, ns)
 	const writes = 260
 	var wg sync.WaitGroup

@@ -67,7 +67,7 @@ func verifyExport(text string) (*eventstore.Verifier, error) {
 
 func TestAnExportVerifiesOfflineAndImportsByteForByte(t *testing.T) {
 	t.Parallel()
-	ns := natsServer(t)
+	ns := eventstoretest.NewNATS(t)
 	p := start(t, eventstoretest.NewDB(t), ns)
 	story(t, p)
 	first := export(t, p)
@@ -113,7 +113,7 @@ func TestAnExportVerifiesOfflineAndImportsByteForByte(t *testing.T) {
 
 func TestVerifyNamesTheFirstEventThatDoesNotFit(t *testing.T) {
 	t.Parallel()
-	p := start(t, eventstoretest.NewDB(t), natsServer(t))
+	p := start(t, eventstoretest.NewDB(t), eventstoretest.NewNATS(t))
 	story(t, p)
 	lines := strings.SplitAfter(export(t, p), "\n")
 	const head = 3 // the head of the export and two seals
@@ -160,7 +160,7 @@ func TestVerifyNamesTheFirstEventThatDoesNotFit(t *testing.T) {
 func TestVerifyFindsWhatTheOwnerOfTheTablesChanged(t *testing.T) {
 	t.Parallel()
 	db := eventstoretest.NewDB(t)
-	p := start(t, db, natsServer(t))
+	p := start(t, db, eventstoretest.NewNATS(t))
 	story(t, p)
 	_, keys := sealer()
 	if _, err := p.Verify(t.Context(), nil, func(int64) {}); err == nil {
@@ -187,7 +187,7 @@ func TestVerifyFindsWhatTheOwnerOfTheTablesChanged(t *testing.T) {
 
 func TestEachDayThatIsOverGetsASeal(t *testing.T) {
 	t.Parallel()
-	p := start(t, eventstoretest.NewDB(t), natsServer(t))
+	p := start(t, eventstoretest.NewDB(t), eventstoretest.NewNATS(t))
 	key, keys := sealer()
 	for i := range 5 {
 		if _, err := count(t, p, "ann", fmt.Sprint("k", i), Count{ID: "a", By: 1}); err != nil {

@@ -7,14 +7,6 @@ import (
 	"sidequest/domain"
 )
 
-// The scopes a token can carry. Hire and work each imply read; setup stands alone.
-const (
-	ScopeSetup = "sidequest:setup"
-	ScopeRead  = "sidequest:read"
-	ScopeWork  = "sidequest:work"
-	ScopeHire  = "sidequest:hire"
-)
-
 // A Caller is the principal of a request: an agent, the connection it came
 // through, and what that connection may do right now.
 type Caller struct {
@@ -24,7 +16,7 @@ type Caller struct {
 	Name     string
 	GrantID  string
 	ClientID string
-	Scopes   []string // full names, such as [ScopeRead]
+	Scopes   []string // full names, such as [domain.ScopeRead]
 	Roles    []string // "hire", "work"
 	Board    string   // slug
 	IP       string   // of the client, as far as trusted proxies tell
@@ -32,12 +24,7 @@ type Caller struct {
 }
 
 // Has says whether the caller may do what the scope covers.
-func (c Caller) Has(scope string) bool {
-	if slices.Contains(c.Scopes, scope) {
-		return true
-	}
-	return scope == ScopeRead && (slices.Contains(c.Scopes, ScopeHire) || slices.Contains(c.Scopes, ScopeWork))
-}
+func (c Caller) Has(scope string) bool { return domain.ScopesAllow(c.Scopes, scope) }
 
 // HasRole says whether the caller's agent holds the role "hire" or "work".
 func (c Caller) HasRole(role string) bool { return slices.Contains(c.Roles, role) }

@@ -137,7 +137,7 @@ func (s *Server) authenticate(r *http.Request) (Caller, *ProtocolError) {
 		if r.Header.Get("Authorization") != "" {
 			code = "invalid_token"
 		}
-		refused.Challenge = s.challenge(c.path, code, cmp.Or(e.Scope, ScopeRead), e.Message)
+		refused.Challenge = s.challenge(c.path, code, cmp.Or(e.Scope, domain.ScopeRead), e.Message)
 	}
 	return Caller{}, refused
 }

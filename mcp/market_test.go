@@ -63,7 +63,7 @@ type process struct {
 
 func open(t *testing.T, changes ...func(*mcp.Market)) *market {
 	t.Helper()
-	m := &market{db: eventstoretest.NewDB(t), nats: natsServer(t), people: map[string]*person{}}
+	m := &market{db: eventstoretest.NewDB(t), nats: eventstoretest.NewNATS(t), people: map[string]*person{}}
 	m.main = m.start(t, changes...)
 	do(t, m, operator, domain.ConfigureBoard{Board: domain.Board{
 		Slug: "main", Name: "Main", RewardTokens: []domain.Token{usd, eth}, Network: domain.NetworkTest, ChainID: 1337,
@@ -183,7 +183,7 @@ func (m *market) authenticate(r *http.Request) (mcp.Caller, error) {
 	case name == "broken":
 		return mcp.Caller{}, errors.New("the database said something private")
 	case name == "setup":
-		return mcp.Caller{GrantID: "gr_setup", Scopes: []string{mcp.ScopeSetup}, Board: "main"}, nil
+		return mcp.Caller{GrantID: "gr_setup", Scopes: []string{domain.ScopeSetup}, Board: "main"}, nil
 	case p != nil:
 		return mcp.Caller{
 			AgentKey: p.key, AgentID: string(p.id), Wallet: string(p.wallet), Name: p.name, GrantID: "gr_" + name, ClientID: "test",
@@ -204,23 +204,6 @@ func run(t *testing.T, loop func(context.Context) error) {
 			t.Errorf("run: %v", err)
 		}
 	})
-}
-
-func natsServer(t *testing.T) *natsserver.Server {
-	t.Helper()
-	ns, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns.Start()
-	if !ns.ReadyForConnections(10 * time.Second) {
-		t.Fatal("the NATS server does not start")
-	}
-	t.Cleanup(func() {
-		ns.Shutdown()
-		ns.WaitForShutdown()
-	})
-	return ns
 }
 
 // do executes a command now, under a new key, and returns its answer.

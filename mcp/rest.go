@@ -110,9 +110,9 @@ func (a *API) challenge(h http.Header, r *http.Request, c Caller, e *domain.Erro
 		h.Set("WWW-Authenticate", a.Server.challenge(resource, "insufficient_scope", c.scopesWith(e.Scope), e.Message))
 	case e.Class != domain.Unauthenticated:
 	case r.Header.Get("Authorization") == "":
-		h.Set("WWW-Authenticate", a.Server.challenge(resource, "", ScopeRead, ""))
+		h.Set("WWW-Authenticate", a.Server.challenge(resource, "", domain.ScopeRead, ""))
 	default:
-		h.Set("WWW-Authenticate", a.Server.challenge(resource, "invalid_token", ScopeRead, e.Message))
+		h.Set("WWW-Authenticate", a.Server.challenge(resource, "invalid_token", domain.ScopeRead, e.Message))
 	}
 }
 

@@ -263,9 +263,9 @@ func (s *Server) methodFor(h http.Header, c *Call) (Method, error) {
 			return Method{}, refused
 		}
 	}
-	if !m.AllowedInSetup && !c.Caller.Has(ScopeRead) {
+	if !m.AllowedInSetup && !c.Caller.Has(domain.ScopeRead) {
 		refused := domain.Refuse(domain.InsufficientScope, "This method needs a connection that may read.")
-		refused.Scope = ScopeRead
+		refused.Scope = domain.ScopeRead
 		return Method{}, refused
 	}
 	return m, nil

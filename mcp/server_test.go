@@ -26,9 +26,9 @@ func newServer(tb testing.TB) *Server {
 
 func authenticateByName(r *http.Request) (Caller, error) {
 	scopes := map[string][]string{
-		"Bearer agent":  {ScopeRead, ScopeHire, ScopeWork},
-		"Bearer reader": {ScopeRead},
-		"Bearer setup":  {ScopeSetup},
+		"Bearer agent":  {domain.ScopeRead, domain.ScopeHire, domain.ScopeWork},
+		"Bearer reader": {domain.ScopeRead},
+		"Bearer setup":  {domain.ScopeSetup},
 	}
 	switch token := r.Header.Get("Authorization"); {
 	case scopes[token] != nil:
@@ -74,7 +74,7 @@ func callTool(_ context.Context, c *Call) (any, error) {
 		return map[string]any{"_meta": map[string]any{"example/at": 1}, "ttlMs": 5, "cacheScope": "public"}, nil
 	case "hire":
 		e := domain.Refuse(domain.InsufficientScope, "Hiring needs the scope for it.")
-		e.Scope = ScopeHire
+		e.Scope = domain.ScopeHire
 		return nil, e
 	case "break":
 		return nil, errors.New("the database said something private")
@@ -208,15 +208,15 @@ func TestEveryCombinationOfScopesReadsAsDecided(t *testing.T) {
 		may  string
 	}{
 		{"", ""},
-		{ScopeSetup, ScopeSetup},
-		{ScopeRead, ScopeRead},
-		{ScopeHire, ScopeRead + " " + ScopeHire},
-		{ScopeWork, ScopeRead + " " + ScopeWork},
-		{ScopeHire + " " + ScopeWork, ScopeRead + " " + ScopeWork + " " + ScopeHire},
+		{domain.ScopeSetup, domain.ScopeSetup},
+		{domain.ScopeRead, domain.ScopeRead},
+		{domain.ScopeHire, domain.ScopeRead + " " + domain.ScopeHire},
+		{domain.ScopeWork, domain.ScopeRead + " " + domain.ScopeWork},
+		{domain.ScopeHire + " " + domain.ScopeWork, domain.ScopeRead + " " + domain.ScopeWork + " " + domain.ScopeHire},
 	} {
 		caller := Caller{Scopes: strings.Fields(c.held)}
 		var may []string
-		for _, scope := range []string{ScopeSetup, ScopeRead, ScopeWork, ScopeHire} {
+		for _, scope := range []string{domain.ScopeSetup, domain.ScopeRead, domain.ScopeWork, domain.ScopeHire} {
 			if caller.Has(scope) {
 				may = append(may, scope)
 			}

@@ -14,7 +14,7 @@ func Tools() []Tool {
 }
 
 func readTools() []Tool {
-	reads := []string{ScopeRead}
+	reads := []string{domain.ScopeRead}
 	return []Tool{
 		whoamiTool(read(Tool{
 			Name:   "whoami",
@@ -72,7 +72,7 @@ func readTools() []Tool {
 }
 
 func hireTools() []Tool {
-	hires := []string{ScopeHire}
+	hires := []string{domain.ScopeHire}
 	return []Tool{
 		write[domain.RequestQuotes](Tool{
 			Name:     "request_quotes",
@@ -105,7 +105,7 @@ func hireTools() []Tool {
 }
 
 func workTools() []Tool {
-	works := []string{ScopeWork}
+	works := []string{domain.ScopeWork}
 	return []Tool{
 		write[domain.SubmitQuote](Tool{
 			Name:     "submit_quote",

@@ -150,7 +150,7 @@ func TestEveryToolNamesTheScopesThatSuffice(t *testing.T) {
 				t.Errorf("there is no scope %s", scope)
 			}
 		}
-		if len(tool.Scopes) == 0 || tool.Write == slices.Contains(tool.Scopes, ScopeRead) {
+		if len(tool.Scopes) == 0 || tool.Write == slices.Contains(tool.Scopes, domain.ScopeRead) {
 			t.Errorf("the scopes %q do not go with what it does", tool.Scopes)
 		}
 	})

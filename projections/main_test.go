@@ -11,7 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"sidequest/domain"
@@ -43,11 +42,7 @@ func newWorld(t *testing.T, names ...string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ns, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns.Start()
+	ns := eventstoretest.NewNATS(t)
 	conn, err := nats.Connect("", nats.InProcessServer(ns))
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +65,6 @@ func newWorld(t *testing.T, names ...string) *world {
 	w.background(func(ctx context.Context) error { return w.Run(ctx) })
 	t.Cleanup(func() { // runs after what was started above has ended
 		conn.Close()
-		ns.Shutdown()
 		pool.Close()
 	})
 	if err := projections.Prepare(t.Context(), pool); err != nil {

@@ -77,7 +77,7 @@ type market struct {
 
 func openMarket(t testing.TB) *market {
 	t.Helper()
-	m := &market{nats: testNATS(t)}
+	m := &market{nats: eventstoretest.NewNATS(t)}
 	m.development = development{
 		DatabaseURL: eventstoretest.NewDB(t).URL,
 		NATSURL:     m.nats.ClientURL(),
@@ -89,25 +89,6 @@ func openMarket(t testing.TB) *market {
 		t.Fatal(err)
 	}
 	return m
-}
-
-func testNATS(t testing.TB) *natsserver.Server {
-	t.Helper()
-	ns, err := natsserver.NewServer(&natsserver.Options{
-		Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns.Start()
-	if !ns.ReadyForConnections(10 * time.Second) {
-		t.Fatal("the NATS server does not get ready")
-	}
-	t.Cleanup(func() {
-		ns.Shutdown()
-		ns.WaitForShutdown()
-	})
-	return ns
 }
 
 // config is that of a replica, with limits that no test meets by accident.

@@ -68,7 +68,7 @@ type person struct {
 // open makes a market with one process, a board and the cast.
 func open(t testing.TB, changes ...func(*delivery.Config)) *market {
 	t.Helper()
-	m := &market{db: eventstoretest.NewDB(t), nats: natsServer(t), people: map[string]*person{}, prefix: "test"}
+	m := &market{db: eventstoretest.NewDB(t), nats: eventstoretest.NewNATS(t), people: map[string]*person{}, prefix: "test"}
 	m.main = m.start(t, changes...)
 	do(t, m, "operator", domain.ConfigureBoard{Board: domain.Board{
 		Slug: "main", Name: "Main", RewardTokens: []domain.Token{usd}, Network: domain.NetworkTest, ChainID: 1337,
@@ -93,7 +93,7 @@ func (m *market) join(t testing.TB, name string, n int) *person {
 func (m *market) grant(t testing.TB, agent domain.AgentKey) string {
 	t.Helper()
 	return do(t, m, "operator", domain.OpenGrant{
-		AgentKey: agent, ClientID: "test", Operator: "operator", Scopes: []string{mcp.ScopeRead}, Resource: "https://sidequest.example/mcp",
+		AgentKey: agent, ClientID: "test", Operator: "operator", Scopes: []string{domain.ScopeRead}, Resource: "https://sidequest.example/mcp",
 	}).GrantID
 }
 
@@ -178,7 +178,7 @@ func (p *process) serve(t testing.TB, m *market) {
 			token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 			name, grant, _ := strings.Cut(token, "/")
 			if name == "setup" {
-				return mcp.Caller{GrantID: "gr_setup", Scopes: []string{mcp.ScopeSetup}, Board: "main"}, nil
+				return mcp.Caller{GrantID: "gr_setup", Scopes: []string{domain.ScopeSetup}, Board: "main"}, nil
 			}
 			who := m.people[name]
 			if who == nil {
@@ -205,23 +205,6 @@ func (p *process) serve(t testing.TB, m *market) {
 		server.CloseClientConnections()
 		server.Close()
 	})
-}
-
-func natsServer(t testing.TB) *natsserver.Server {
-	t.Helper()
-	ns, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns.Start()
-	if !ns.ReadyForConnections(10 * time.Second) {
-		t.Fatal("the NATS server does not start")
-	}
-	t.Cleanup(func() {
-		ns.Shutdown()
-		ns.WaitForShutdown()
-	})
-	return ns
 }
 
 // do executes a command now, under a new key, and returns its answer.
