@@ -76,7 +76,11 @@ func (r *Relay) relay(ctx context.Context) error {
 	}
 	rang, stop := r.Store.Wake.Listen(TopicLog)
 	defer stop()
+	connections := r.JetStream.Conn().Stats().Reconnects
 	for ctx.Err() == nil {
+		if r.JetStream.Conn().Stats().Reconnects != connections {
+			return nil // a server that comes back may not hold what the one before did
+		}
 		failpoint.Reach(failpoint.RelayRenewing)
 		mine, err := r.Store.lease(ctx, "relay", r.Owner)
 		if err != nil || !mine {
@@ -196,9 +200,9 @@ type copied struct {
 	sequence  uint64 // of its last message, also if that is gone
 }
 
-// last returns what the next message has to follow. Where the stream belongs to
-// another epoch, or is ahead of the log because the log was restored, it holds
-// nothing that is true any more: it is purged and begins again.
+// last returns what the next message has to follow. Where the stream is not a
+// whole copy of this log (it belongs to another epoch, is ahead of a log that was
+// restored, or its server lost messages) it is purged and begins again.
 func (r *Relay) last(ctx context.Context, stream jetstream.Stream) (copied, error) {
 	now, err := r.Store.end(ctx)
 	if err != nil {
@@ -212,20 +216,43 @@ func (r *Relay) last(ctx context.Context, stream jetstream.Stream) (copied, erro
 	if info.State.Msgs == 0 {
 		return begin, nil
 	}
-	msg, err := stream.GetMsg(ctx, info.State.LastSeq)
+	first, err := idOf(ctx, stream, info.State.FirstSeq)
 	if err != nil {
-		return copied{}, fmt.Errorf("relay: read the last message: %w", err)
+		return copied{}, err
 	}
-	id, err := parseMessageID(msg.Header.Get(nats.MsgIdHdr))
-	if err == nil && now.continues(id) {
-		return copied{id, info.State.LastSeq}, nil
+	last, err := idOf(ctx, stream, info.State.LastSeq)
+	if err != nil {
+		return copied{}, err
 	}
-	r.Store.Log.Warn("relay: the stream is not a copy of this log, beginning again", "last", id.String(), "head", now.String())
+	messages := int64(info.State.Msgs)
+	if now.continues(last) && last.continues(first) && first.pos > 0 && last.pos-first.pos == messages-1 &&
+		info.State.LastSeq-info.State.FirstSeq == info.State.Msgs-1 {
+		return copied{last, info.State.LastSeq}, nil
+	}
+	r.Store.Log.Warn("relay: the stream is not a copy of this log, beginning again",
+		"first", first.String(), "last", last.String(), "messages", messages, "head", now.String())
 	if err := stream.Purge(ctx); err != nil {
 		return copied{}, fmt.Errorf("relay: purge the stream: %w", err)
 	}
 	failpoint.Reach(failpoint.RelayPurged)
 	return begin, nil
+}
+
+// idOf returns the id of a message, the zero id if it is not one of ours or the
+// server has lost it.
+func idOf(ctx context.Context, stream jetstream.Stream, sequence uint64) (messageID, error) {
+	msg, err := stream.GetMsg(ctx, sequence)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return messageID{}, nil
+	}
+	if err != nil {
+		return messageID{}, fmt.Errorf("relay: read message %d: %w", sequence, err)
+	}
+	id, err := parseMessageID(msg.Header.Get(nats.MsgIdHdr))
+	if err != nil {
+		return messageID{}, nil //nolint:nilerr // whatever it is, it is not of our log
+	}
+	return id, nil
 }
 
 // page publishes the next page of the log.
