@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,6 +31,12 @@ const uncertain = 15 * time.Second
 // errMoved says that a guarded stream moved after the decision: decide again.
 var errMoved = errors.New("a guarded stream has moved")
 
+// errKnown says that the operation has ended by now: its receipt is the answer.
+var errKnown = errors.New("the operation has a receipt")
+
+// ringPace is the shortest time between two rings.
+const ringPace = 2 * time.Millisecond
+
 // A batcher appends decisions by natural group commit: whatever queued while the
 // last batch was being committed is the next one. It has one connection, so a
 // process has one append under way.
@@ -38,6 +46,8 @@ type batcher struct {
 	log   *slog.Logger
 	queue chan *member
 	conn  *pgx.Conn
+
+	marked chan struct{} // has a value when followers are to be woken
 
 	// fresh hands committed events to a relay in this process, so that it need not
 	// read them again. Nobody has to listen: what does not fit is dropped.
@@ -59,7 +69,10 @@ type outcome struct {
 }
 
 func newBatcher(url string, wake *Wake, log *slog.Logger) *batcher {
-	return &batcher{url: url, wake: wake, log: log, queue: make(chan *member, queueMembers), fresh: make(chan []Recorded, freshBatches)}
+	return &batcher{
+		url: url, wake: wake, log: log,
+		queue: make(chan *member, queueMembers), marked: make(chan struct{}, 1), fresh: make(chan []Recorded, freshBatches),
+	}
 }
 
 // append queues a decision and waits for its outcome. A caller that leaves does
@@ -82,6 +95,13 @@ func (b *batcher) append(ctx context.Context, d *decision) (Receipt, error) {
 // run appends batch after batch until ctx is done and the queue is empty.
 func (b *batcher) run(ctx context.Context) error {
 	defer b.hangUp()
+	var ringing sync.WaitGroup
+	defer ringing.Wait()
+	stopped := make(chan struct{})
+	defer close(stopped)
+	ringing.Go(func() { b.ring(stopped) })
+
+	last := 0
 	var waiting []*member
 	for {
 		if len(waiting) == 0 {
@@ -95,10 +115,24 @@ func (b *batcher) run(ctx context.Context) error {
 				continue
 			}
 		}
-		waiting = b.drain(waiting)
+		waiting = b.gather(waiting, last)
 		batch, rest := compatible(waiting)
 		b.commit(batch)
-		waiting = rest
+		waiting, last = rest, len(batch)
+	}
+}
+
+// gather takes what has queued. Those whose answers the last batch brought are
+// about to run, and often come back with their next write: they are let go first,
+// lest the first of them become a batch of one, and the others wait for it.
+func (b *batcher) gather(waiting []*member, last int) []*member {
+	for {
+		before := len(waiting)
+		waiting = b.drain(waiting)
+		if len(waiting) == before || len(waiting) >= last {
+			return waiting
+		}
+		runtime.Gosched()
 	}
 }
 
@@ -195,33 +229,55 @@ func (b *batcher) send(ctx context.Context, batch []*member) ([]outcome, error) 
 		return nil, err
 	}
 	failpoint.Reach(failpoint.WriteAppending)
-	rows, err := b.conn.Query(ctx, `
-		SELECT outcome, epoch, coalesce(last_pos, 0), operation_id, status, result
-		FROM log.append_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
-			$14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)`, columns(batch)...)
-	if err != nil {
-		return nil, fmt.Errorf("append batch: %w", err)
+	base, codes, err := b.call(ctx, batch)
+	if err != nil { // only without one is it known to be committed
+		return nil, fmt.Errorf("append %d operations: %w", len(batch), err)
 	}
-	var recorded []Recorded
-	outcomes := make([]outcome, 0, len(batch))
-	for rows.Next() {
-		o, wrote, err := scanOutcome(rows, batch[len(outcomes)])
-		if err != nil {
-			rows.Close()
-			return nil, err
-		}
-		outcomes, recorded = append(outcomes, o), append(recorded, wrote...)
-	}
-	if err := rows.Err(); err != nil { // only now is it known to be committed
-		return nil, fmt.Errorf("append batch: %w", err)
-	}
-	failpoint.Reach(failpoint.WriteCommitted)
+	outcomes, recorded := settle(batch, base, codes)
 	if len(recorded) > 0 {
 		b.handOver(recorded)
-		b.wake.Ring(TopicLog)
+		b.mark()
 	}
 	return outcomes, nil
 }
+
+// call has the server append the batch. codes has an outcome for each member, or
+// nothing if all were recorded.
+func (b *batcher) call(ctx context.Context, batch []*member) (base int64, codes []int, err error) {
+	if len(batch) == 1 {
+		codes = make([]int, 1)
+		err = b.conn.QueryRow(ctx, `
+			SELECT base, outcome
+			FROM log.append_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+				$14, $15, $16, $17, $18, $19, $20, $21)`, scalars(batch[0])...).Scan(&base, &codes[0])
+		return base, codes, err
+	}
+	err = b.conn.QueryRow(ctx, `
+		SELECT base, outcomes
+		FROM log.append_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+			$14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`, columns(batch)...).Scan(&base, &codes)
+	return base, codes, err
+}
+
+// settle gives each member its outcome, and each recorded event its position.
+func settle(batch []*member, base int64, codes []int) (outcomes []outcome, recorded []Recorded) {
+	outcomes = make([]outcome, len(batch))
+	for i, m := range batch {
+		if codes != nil && codes[i] != 0 {
+			outcomes[i].err = notRecorded[codes[i]]
+			continue
+		}
+		outcomes[i].receipt, outcomes[i].err = ended(m.op.ID(), m.status, m.result, false)
+		for n := range m.events {
+			m.events[n].Position = base + int64(len(recorded)+n) + 1
+		}
+		recorded = append(recorded, m.events...)
+	}
+	return outcomes, recorded
+}
+
+// notRecorded says what the outcomes of log.append_batch mean, but for 0.
+var notRecorded = map[int]error{1: errKnown, 2: errMoved}
 
 func (b *batcher) handOver(events []Recorded) {
 	select {
@@ -230,36 +286,39 @@ func (b *batcher) handOver(events []Recorded) {
 	}
 }
 
-// scanOutcome reads one row of append_batch: 0 recorded, 1 replay, 2 moved, 3
-// reused. wrote are the events that were recorded, with their positions.
-func scanOutcome(rows pgx.Rows, m *member) (o outcome, wrote []Recorded, err error) {
-	var code, epoch int
-	var last int64
-	var r struct{ id, status *string }
-	var result []byte
-	if err := rows.Scan(&code, &epoch, &last, &r.id, &r.status, &result); err != nil {
-		return outcome{}, nil, fmt.Errorf("append batch: read outcome: %w", err)
+// mark has the followers woken.
+func (b *batcher) mark() {
+	select {
+	case b.marked <- struct{}{}:
+	default: // they will be woken for this too
 	}
-	switch code {
-	case 0:
-		o.receipt, o.err = ended(m.op.ID(), m.status, m.result, false)
-		for i := range m.events {
-			m.events[i].Position = last - int64(len(m.events)-1-i)
+}
+
+// ring wakes the followers after commits, until the batcher has stopped. A ring
+// comes at once, but no two within a moment: what a busy log would spend on
+// waking, it has for writing.
+func (b *batcher) ring(stopped <-chan struct{}) {
+	pace := time.NewTicker(ringPace)
+	defer pace.Stop()
+	for {
+		select {
+		case <-b.marked:
+			b.wake.Ring(TopicLog)
+		case <-stopped:
+			if len(b.marked) > 0 {
+				b.wake.Ring(TopicLog)
+			}
+			return
 		}
-		return o, m.events, nil
-	case 1:
-		o.receipt, o.err = ended(*r.id, *r.status, result, true)
-	case 2:
-		o.err = errMoved
-	default:
-		o.err = keyConflict()
+		<-pace.C
 	}
-	return o, nil, nil
 }
 
 // dial opens the connection for appends if there is none. Its time limits keep a
 // stuck server or lock from holding the batch, and its parameters are fixed here
-// so that nothing in the environment weakens durability.
+// so that nothing in the environment weakens durability. The statements of an
+// append are planned once: by index, since planning anew for each batch costs
+// more than half of the append, and what the plan meets is in no statistics yet.
 func (b *batcher) dial(ctx context.Context) error {
 	if b.conn != nil {
 		return nil
@@ -270,6 +329,10 @@ func (b *batcher) dial(ctx context.Context) error {
 	}
 	cfg.RuntimeParams["application_name"] = "sidequest append"
 	cfg.RuntimeParams["synchronous_commit"] = "on"
+	cfg.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+	cfg.RuntimeParams["enable_seqscan"] = "off"
+	cfg.RuntimeParams["enable_hashjoin"] = "off"
+	cfg.RuntimeParams["enable_mergejoin"] = "off"
 	cfg.RuntimeParams["lock_timeout"] = "2s"
 	cfg.RuntimeParams["statement_timeout"] = "5s"
 	b.conn, err = pgx.ConnectConfig(ctx, cfg)

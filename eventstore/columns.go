@@ -1,36 +1,58 @@
 package eventstore
 
-import "time"
+import (
+	"cmp"
+	"time"
 
-// columns turns a batch into the 25 parallel arrays of log.append_batch.
+	"sidequest/domain"
+)
+
+// columns turns a batch into the 24 arguments of log.append_batch, all of them
+// arrays.
 func columns(batch []*member) []any {
 	var m memberColumns
 	var g guardColumns
 	var e eventColumns
 	for i, x := range batch {
 		m.add(x)
-		for _, guard := range x.guards {
-			g.add(i+1, guard)
-		}
-		for _, event := range x.events {
-			e.add(i+1, event)
-		}
+		g.add(i+1, x.decision)
+		e.add(i+1, x.events)
 	}
 	return []any{
-		m.owner, m.key, m.operation, m.tool, m.hash, m.status, m.result, m.at,
-		g.member, g.stream, g.version,
-		e.member, e.id, e.stream, e.version, e.kind, e.schema, e.actor, e.board, e.causation, e.correlation, e.at,
-		e.data, e.prev, e.hash,
+		m.owner, m.key, m.operation, m.tool, m.hash, m.status, m.result, m.at, m.board, m.correlation, m.last,
+		g.member, g.stream, g.before, g.after,
+		e.member, e.id, e.stream, e.version, e.kind, e.schema, e.data, e.prev, e.hash,
 	}
 }
 
+// scalars turns a single member into the 21 arguments of log.append_one.
+func scalars(m *member) []any {
+	var g guardColumns
+	var e eventColumns
+	g.add(1, m.decision)
+	e.add(1, m.events)
+	return []any{
+		string(m.op.Owner), m.op.Key, m.op.ID(), m.op.Tool, m.op.ArgsHash[:], m.status, m.result, m.op.At, m.op.Board, m.correlation(),
+		g.stream, g.before, g.after,
+		e.id, e.stream, e.version, e.kind, e.schema, e.data, e.prev, e.hash,
+	}
+}
+
+// correlation is what all events of the decision have as theirs.
+func (d *decision) correlation() string { return cmp.Or(d.op.Correlation, d.op.ID()) }
+
 type memberColumns struct {
-	owner, key, operation, tool, status []string
-	hash, result                        [][]byte
-	at                                  []time.Time
+	owner, key, operation, tool, status, board, correlation []string
+	hash, result                                            [][]byte
+	at                                                      []time.Time
+	last                                                    []int32
 }
 
 func (c *memberColumns) add(m *member) {
+	last := int32(len(m.events))
+	if n := len(c.last); n > 0 {
+		last += c.last[n-1]
+	}
 	c.owner = append(c.owner, string(m.op.Owner))
 	c.key = append(c.key, m.op.Key)
 	c.operation = append(c.operation, m.op.ID())
@@ -39,45 +61,51 @@ func (c *memberColumns) add(m *member) {
 	c.status = append(c.status, m.status)
 	c.result = append(c.result, m.result)
 	c.at = append(c.at, m.op.At)
+	c.board = append(c.board, m.op.Board)
+	c.correlation = append(c.correlation, m.correlation())
+	c.last = append(c.last, last)
 }
 
 type guardColumns struct {
-	member, version []int32
-	stream          []string
+	member, before, after []int32
+	stream                []string
 }
 
-func (c *guardColumns) add(member int, g guard) {
-	c.member = append(c.member, int32(member))
-	c.stream = append(c.stream, string(g.stream))
-	c.version = append(c.version, int32(g.version))
+func (c *guardColumns) add(member int, d *decision) {
+	after := map[domain.Stream]int{}
+	for _, e := range d.events {
+		after[e.Stream] = e.Version
+	}
+	for _, g := range d.guards {
+		c.member = append(c.member, int32(member))
+		c.stream = append(c.stream, string(g.stream))
+		c.before = append(c.before, int32(g.version))
+		c.after = append(c.after, int32(max(g.version, after[g.stream])))
+	}
 }
 
 type eventColumns struct {
-	member, version                                        []int32
-	schema                                                 []int16
-	id, stream, kind, actor, board, causation, correlation []string
-	at                                                     []time.Time
-	data, prev, hash                                       [][]byte
+	member, version  []int32
+	schema           []int16
+	id, stream, kind []string
+	data, prev, hash [][]byte
 }
 
-func (c *eventColumns) add(member int, e Recorded) {
-	c.member = append(c.member, int32(member))
-	c.id = append(c.id, e.ID)
-	c.stream = append(c.stream, string(e.Stream))
-	c.version = append(c.version, int32(e.Version))
-	c.kind = append(c.kind, e.Type)
-	c.schema = append(c.schema, int16(e.Schema))
-	c.actor = append(c.actor, string(e.Actor))
-	c.board = append(c.board, e.Board)
-	c.causation = append(c.causation, e.Causation)
-	c.correlation = append(c.correlation, e.Correlation)
-	c.at = append(c.at, e.At)
-	c.data = append(c.data, e.Data)
-	c.prev = append(c.prev, notNull(e.PrevHash))
-	c.hash = append(c.hash, e.Hash)
+func (c *eventColumns) add(member int, events []Recorded) {
+	for _, e := range events {
+		c.member = append(c.member, int32(member))
+		c.id = append(c.id, e.ID)
+		c.stream = append(c.stream, string(e.Stream))
+		c.version = append(c.version, int32(e.Version))
+		c.kind = append(c.kind, e.Type)
+		c.schema = append(c.schema, int16(e.Schema))
+		c.data = append(c.data, e.Data)
+		c.prev = append(c.prev, notNull(e.PrevHash))
+		c.hash = append(c.hash, e.Hash)
+	}
 }
 
-// notNull keeps the empty hash from becoming NULL.
+// notNull keeps an empty value from becoming NULL.
 func notNull(b []byte) []byte {
 	if b == nil {
 		return []byte{}

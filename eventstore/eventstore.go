@@ -18,6 +18,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -121,7 +122,7 @@ func Execute[R any](ctx context.Context, s *Store, op Operation, cmd domain.Comm
 		if err != nil {
 			return s.refused(ctx, op, err)
 		}
-		receipt, err := s.batcher.append(ctx, decision)
+		receipt, err := s.append(ctx, decision)
 		failpoint.Reach(failpoint.WriteAnswered)
 		if err == nil && !receipt.Replayed {
 			s.keep(ctx, seen, decision)
@@ -134,6 +135,20 @@ func Execute[R any](ctx context.Context, s *Store, op Operation, cmd domain.Comm
 		}
 		pause(ctx, attempt)
 	}
+}
+
+// append appends a decision. If the operation was ended meanwhile by another call,
+// or by this one when its outcome was unknown, the receipt is the answer.
+func (s *Store) append(ctx context.Context, d *decision) (Receipt, error) {
+	receipt, err := s.batcher.append(ctx, d)
+	if !errors.Is(err, errKnown) {
+		return receipt, err
+	}
+	receipt, ended, err := s.Repeated(ctx, d.op)
+	if !ended && err == nil {
+		return Receipt{}, fmt.Errorf("append %s: no receipt of an operation that has one", d.op.ID())
+	}
+	return receipt, err
 }
 
 // Repeated returns the receipt of an operation that has already ended, or false.

@@ -28,5 +28,5 @@ func Prepare[R any](ctx context.Context, s *Store, op Operation, cmd domain.Comm
 // Append appends the operation. Where another writer moved one of its streams
 // since, it fails and has to be prepared again.
 func (p Prepared) Append(ctx context.Context) (Receipt, error) {
-	return p.store.batcher.append(ctx, p.decision)
+	return p.store.append(ctx, p.decision)
 }
