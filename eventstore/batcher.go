@@ -233,6 +233,7 @@ func (b *batcher) send(ctx context.Context, batch []*member) ([]outcome, error) 
 	if err != nil { // only without one is it known to be committed
 		return nil, fmt.Errorf("append %d operations: %w", len(batch), err)
 	}
+	failpoint.Reach(failpoint.WriteCommitted)
 	outcomes, recorded := settle(batch, base, codes)
 	if len(recorded) > 0 {
 		b.handOver(recorded)
