@@ -27,8 +27,14 @@ type child struct {
 // an environment of its own. It is killed with the test.
 func launch(t testing.TB, env []string, args ...string) *child {
 	t.Helper()
+	return launchProgram(t, binary(t), env, args...)
+}
+
+// launchProgram is launch for a program that was built elsewhere.
+func launchProgram(t testing.TB, program string, env []string, args ...string) *child {
+	t.Helper()
 	p := &child{lines: make(chan string, 1000), exited: make(chan struct{})}
-	p.cmd = exec.Command(binary(t), args...)
+	p.cmd = exec.Command(program, args...)
 	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir()}, env...)
 	p.cmd.Stderr = p
 	out, err := p.cmd.StdoutPipe()

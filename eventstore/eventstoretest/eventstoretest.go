@@ -40,6 +40,19 @@ type DB struct {
 // subtests share it by using streams of their own.
 func NewDB(t testing.TB) *DB {
 	t.Helper()
+	return newDB(t, ensureTemplate)
+}
+
+// NewEmptyDB returns a new database without any table, for what has to migrate it
+// itself.
+func NewEmptyDB(t testing.TB) *DB {
+	t.Helper()
+	return newDB(t, func(context.Context, *pgx.Conn, string) (string, error) { return "template0", nil })
+}
+
+// newDB copies the template that is found or made.
+func newDB(t testing.TB, find func(ctx context.Context, conn *pgx.Conn, admin string) (string, error)) *DB {
+	t.Helper()
 	admin := os.Getenv(Env)
 	if admin == "" {
 		t.Fatalf("%s is not set: run the tests with `make test`, or `bin/sidequest testdb -- go test ./...`", Env)
@@ -51,7 +64,7 @@ func NewDB(t testing.TB) *DB {
 	// A test's own context ends before its cleanups run, and a database half
 	// made would stay behind.
 	withAdmin(t, admin, func(ctx context.Context, conn *pgx.Conn) error {
-		template, err := ensureTemplate(ctx, conn, admin)
+		template, err := find(ctx, conn, admin)
 		if err != nil {
 			return err
 		}
