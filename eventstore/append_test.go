@@ -130,6 +130,7 @@ func note(key, stream string, version int, texts ...string) *member {
 		op:     Operation{Owner: "ann", Key: key, Tool: "note", At: time.Now().UTC().Truncate(time.Microsecond)},
 		status: confirmed, result: []byte(`{}`),
 	}
+	d.id = d.op.ID()
 	s := domain.Stream("note-" + stream)
 	h := head{version, nil}
 	d.guards = []guard{{s, version}}

@@ -263,12 +263,13 @@ func (b *batcher) call(ctx context.Context, batch []*member) (base int64, codes 
 // settle gives each member its outcome, and each recorded event its position.
 func settle(batch []*member, base int64, codes []int) (outcomes []outcome, recorded []Recorded) {
 	outcomes = make([]outcome, len(batch))
+	recorded = make([]Recorded, 0, 2*len(batch))
 	for i, m := range batch {
 		if codes != nil && codes[i] != 0 {
 			outcomes[i].err = notRecorded[codes[i]]
 			continue
 		}
-		outcomes[i].receipt, outcomes[i].err = ended(m.op.ID(), m.status, m.result, false)
+		outcomes[i].receipt, outcomes[i].err = ended(m.id, m.status, m.result, false)
 		for n := range m.events {
 			m.events[n].Position = base + int64(len(recorded)+n) + 1
 		}
@@ -334,6 +335,7 @@ func (b *batcher) dial(ctx context.Context) error {
 	cfg.RuntimeParams["enable_seqscan"] = "off"
 	cfg.RuntimeParams["enable_hashjoin"] = "off"
 	cfg.RuntimeParams["enable_mergejoin"] = "off"
+	cfg.RuntimeParams["jit"] = "off"
 	cfg.RuntimeParams["lock_timeout"] = "2s"
 	cfg.RuntimeParams["statement_timeout"] = "5s"
 	b.conn, err = pgx.ConnectConfig(ctx, cfg)

@@ -32,14 +32,14 @@ func scalars(m *member) []any {
 	g.add(1, m.decision)
 	e.add(1, m.events)
 	return []any{
-		string(m.op.Owner), m.op.Key, m.op.ID(), m.op.Tool, m.op.ArgsHash[:], m.status, m.result, m.op.At, m.op.Board, m.correlation(),
+		string(m.op.Owner), m.op.Key, m.id, m.op.Tool, m.op.ArgsHash[:], m.status, m.result, m.op.At, m.op.Board, m.correlation(),
 		g.stream, g.before, g.after,
 		e.id, e.stream, e.version, e.kind, e.schema, e.data, e.prev, e.hash,
 	}
 }
 
 // correlation is what all events of the decision have as theirs.
-func (d *decision) correlation() string { return cmp.Or(d.op.Correlation, d.op.ID()) }
+func (d *decision) correlation() string { return cmp.Or(d.op.Correlation, d.id) }
 
 type memberColumns struct {
 	owner, key, operation, tool, status, board, correlation []string
@@ -55,7 +55,7 @@ func (c *memberColumns) add(m *member) {
 	}
 	c.owner = append(c.owner, string(m.op.Owner))
 	c.key = append(c.key, m.op.Key)
-	c.operation = append(c.operation, m.op.ID())
+	c.operation = append(c.operation, m.id)
 	c.tool = append(c.tool, m.op.Tool)
 	c.hash = append(c.hash, m.op.ArgsHash[:])
 	c.status = append(c.status, m.status)

@@ -15,6 +15,7 @@ import (
 // A decision is one operation ready to be appended: its receipt, the versions of
 // the streams it was decided on, and the events it records.
 type decision struct {
+	id     string // of the operation
 	op     Operation
 	status string
 	result []byte
@@ -38,7 +39,7 @@ const (
 // without events; every other refusal is an error.
 func decide[R any](ctx context.Context, s *Store, seen sight, op Operation, cmd domain.Command[R]) (*decision, error) {
 	facts, answer, err := cmd.Decide(seen.states, op.meta())
-	d := &decision{op: op, status: confirmed}
+	d := &decision{id: op.ID(), op: op, status: confirmed}
 	var payload any = answer
 	if refusal, ok := errors.AsType[*domain.Error](err); ok && refusal.Class.LeavesReceipt() {
 		facts, d.status, payload = nil, refused, refusal

@@ -50,7 +50,8 @@ CREATE TABLE log.events (
 
 -- Partitions are made ahead, ten million positions each. A unique index over
 -- (stream_id, version) cannot span partitions: log.streams, read under the lock
--- of log.head, is what guards versions.
+-- of log.head, is what guards versions. An event's id follows from its operation
+-- and needs no index: the key of log.operations keeps both unique.
 CREATE FUNCTION log.make_partitions() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 DECLARE
@@ -68,7 +69,6 @@ BEGIN
     CONTINUE WHEN to_regclass('log.' || name) IS NOT NULL;
     EXECUTE format('CREATE TABLE log.%I PARTITION OF log.events FOR VALUES FROM (%s) TO (%s)', name, first, first + size);
     EXECUTE format('CREATE UNIQUE INDEX %I ON log.%I (stream_id, version)', name || '_stream', name);
-    EXECUTE format('CREATE UNIQUE INDEX %I ON log.%I (id)', name || '_id', name);
   END LOOP;
 END $$;
 

@@ -26,16 +26,24 @@ BEGIN
   WHERE h.shard = 0
   RETURNING h.pos - added INTO base;
 
-  outcome := CASE
-    WHEN EXISTS (
-      SELECT FROM log.operations AS o
-      WHERE o.owner = m_owner AND o.op_key = m_key) THEN 1
-    WHEN EXISTS (
-      SELECT FROM unnest(g_stream, g_before) AS g(stream, before)
-      LEFT JOIN log.streams AS s ON s.stream_id = g.stream
-      WHERE coalesce(s.version, 0) <> g.before) THEN 2
-    ELSE 0
-  END;
+  PERFORM
+  FROM unnest(g_stream, g_before) AS g(stream, before)
+  LEFT JOIN log.streams AS s ON s.stream_id = g.stream
+  WHERE coalesce(s.version, 0) <> g.before
+  LIMIT 1;
+  IF FOUND THEN
+    outcome := CASE
+      WHEN EXISTS (
+        SELECT FROM log.operations AS o
+        WHERE o.owner = m_owner AND o.op_key = m_key) THEN 1
+      ELSE 2
+    END;
+  ELSE
+    INSERT INTO log.operations (owner, op_key, operation_id, tool, args_hash, status, result, last_pos, at)
+    VALUES (m_owner, m_key, m_operation, m_tool, m_hash, m_status, m_result, CASE WHEN added > 0 THEN base + added ELSE 0 END, m_at)
+    ON CONFLICT (owner, op_key) DO NOTHING;
+    outcome := CASE WHEN FOUND THEN 0 ELSE 1 END;
+  END IF;
   IF outcome <> 0 THEN
     UPDATE log.head AS h
     SET pos = base
@@ -52,9 +60,6 @@ BEGIN
   FROM unnest(g_stream, g_before, g_after) AS g(stream, before, after)
   WHERE g.after > g.before
   ON CONFLICT (stream_id) DO UPDATE SET version = excluded.version;
-
-  INSERT INTO log.operations (owner, op_key, operation_id, tool, args_hash, status, result, last_pos, at)
-  VALUES (m_owner, m_key, m_operation, m_tool, m_hash, m_status, m_result, CASE WHEN added > 0 THEN base + added ELSE 0 END, m_at);
 END $$;
 
 -- append_batch appends all that queued meanwhile. Each member has its own outcome;

@@ -80,6 +80,9 @@ func (s *store) fill(ctx context.Context, events int) error {
 	if _, err := s.owns.Exec(ctx, `VACUUM ANALYZE`); err != nil {
 		return fmt.Errorf("fill %s: %w", s.name, err)
 	}
+	if _, err := s.super.Exec(ctx, `CHECKPOINT`); err != nil {
+		return fmt.Errorf("fill %s: %w", s.name, err)
+	}
 	return nil
 }
 

@@ -91,11 +91,12 @@ func (b *bench) broking() (*nats.Conn, error) {
 // A store is an event store on a database of its own, running.
 type store struct {
 	*eventstore.Store
-	name string
-	wake *eventstore.Wake
-	nats *nats.Conn
-	owns *pgx.Conn // as the owner of the tables
-	stop func() error
+	name  string
+	wake  *eventstore.Wake
+	nats  *nats.Conn
+	owns  *pgx.Conn // as the owner of the tables
+	super *pgx.Conn
+	stop  func() error
 }
 
 // open makes a database and runs a store on it.
@@ -128,7 +129,7 @@ func (b *bench) open(ctx context.Context, name string) (*store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a pool: %w", err)
 	}
-	s := &store{name: name, wake: wake, nats: nc, owns: owner}
+	s := &store{name: name, wake: wake, nats: nc, owns: owner, super: b.admin}
 	s.Store = eventstore.Open(eventstore.Config{
 		URL: url, Pool: pool, Wake: wake, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		Categories: []domain.AnyCategory{loads},

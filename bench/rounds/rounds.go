@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -88,6 +89,7 @@ func (p Plan) turn(ctx context.Context, c Contestant) (Sample, error) {
 			return Sample{}, fmt.Errorf("prepare: %w", err)
 		}
 	}
+	runtime.GC() // of what the turn before left, at nobody's cost
 	before, err := p.Meter.read(ctx)
 	if err != nil {
 		return Sample{}, err
