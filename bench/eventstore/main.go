@@ -23,14 +23,14 @@ import (
 
 // A plan is what the command line asks for.
 type plan struct {
-	rounds int
-	span   time.Duration // of one turn
-	rows   int           // of the long log
-	out    string        // folder of the figures
-	plots  string        // folder of the pictures, "" for none
-	peers  string        // folder that others are installed in, "" for none
-	only   string        // names the parts to run, "" for all
-	short  bool
+	rounds   int
+	span     time.Duration // of one turn
+	events   int           // in the long log
+	out      string        // folder of the figures
+	pictures string        // folder of the pictures, "" for that of the figures
+	peers    string        // folder that others are installed in, "" for none
+	only     string        // names the parts to run, "" for all
+	short    bool
 }
 
 func main() {
@@ -47,15 +47,15 @@ func flags() plan {
 	var p plan
 	flag.IntVar(&p.rounds, "rounds", 5, "how many rounds each comparison has")
 	flag.DurationVar(&p.span, "span", 2*time.Second, "how long one turn lasts")
-	flag.IntVar(&p.rows, "rows", 5_000_000, "events in the long log; the short one has a fifth")
+	flag.IntVar(&p.events, "events", 5_000_000, "events in the long log; the short one has a fifth")
 	flag.StringVar(&p.out, "out", "bench/out", "folder of the figures")
-	flag.StringVar(&p.plots, "plots", "", "folder of the pictures")
+	flag.StringVar(&p.pictures, "pictures", "", "folder of the pictures; that of the figures if there is none")
 	flag.StringVar(&p.peers, "peers", "", "folder that message-db and watermill-sql are installed in")
 	flag.StringVar(&p.only, "only", "", "parts to run, divided by commas: append,growth,read,project,relay")
 	flag.BoolVar(&p.short, "short", false, "everything once and small: figures mean nothing")
 	flag.Parse()
 	if p.short {
-		p.rounds, p.span, p.rows = 1, 150*time.Millisecond, 20_000
+		p.rounds, p.span, p.events = 1, 150*time.Millisecond, 20_000
 	}
 	return p
 }
@@ -68,6 +68,7 @@ type part struct {
 
 var parts = []part{
 	{"append", (*bench).append},
+	{"growth", (*bench).growth},
 }
 
 func run(ctx context.Context, p plan, out io.Writer) (err error) {

@@ -46,15 +46,6 @@ type Sample struct {
 	Syncs   int64         `json:"syncs"` // of the write-ahead log
 }
 
-// Rate is pieces of work in a second.
-func (s Sample) Rate() float64 { return float64(s.Done) / s.Elapsed.Seconds() }
-
-// CPUPerPiece is the processor time of one piece of work.
-func (s Sample) CPUPerPiece() time.Duration { return s.CPU / time.Duration(max(s.Done, 1)) }
-
-// SyncsPerPiece is how often the write-ahead log was flushed for one piece of work.
-func (s Sample) SyncsPerPiece() float64 { return float64(s.Syncs) / float64(max(s.Done, 1)) }
-
 // A Plan says how a comparison is run.
 type Plan struct {
 	Rounds  int
@@ -159,6 +150,19 @@ func (r Result) Median(name string, figure func(Sample) float64) float64 {
 	return median(all)
 }
 
+// Total returns the mean over all rounds of a figure of one contestant, for what
+// is counted too rarely within a round.
+func (r Result) Total(name string, figure func(Sample) float64) float64 {
+	var all Sample
+	for _, s := range r[name] {
+		all.Done += s.Done
+		all.Elapsed += s.Elapsed
+		all.CPU += s.CPU
+		all.Syncs += s.Syncs
+	}
+	return figure(all)
+}
+
 // Ratio returns the median over the rounds of one contestant's figure divided by
 // that of another in the same round.
 func (r Result) Ratio(name, against string, figure func(Sample) float64) float64 {
@@ -181,9 +185,17 @@ func median(all []float64) float64 {
 	return (all[middle-1] + all[middle]) / 2
 }
 
-// The figures of a sample that comparisons are made of.
-func Rate(s Sample) float64  { return s.Rate() }
-func P50(s Sample) float64   { return s.P50.Seconds() }
-func P99(s Sample) float64   { return s.P99.Seconds() }
-func CPU(s Sample) float64   { return s.CPUPerPiece().Seconds() }
-func Syncs(s Sample) float64 { return s.SyncsPerPiece() }
+// Rate is pieces of work in a second.
+func Rate(s Sample) float64 { return float64(s.Done) / s.Elapsed.Seconds() }
+
+// P50 is the median of the latency in seconds.
+func P50(s Sample) float64 { return s.P50.Seconds() }
+
+// P99 is the 99th percentile of the latency in seconds.
+func P99(s Sample) float64 { return s.P99.Seconds() }
+
+// CPU is the processor time of one piece of work in seconds.
+func CPU(s Sample) float64 { return s.CPU.Seconds() / float64(max(s.Done, 1)) }
+
+// Syncs is how often the write-ahead log was flushed for one piece of work.
+func Syncs(s Sample) float64 { return float64(s.Syncs) / float64(max(s.Done, 1)) }
