@@ -22,6 +22,7 @@ run: build ## start everything on this machine: Postgres, NATS, the server
 # No C compiler is needed to run, and whether there is one makes no difference.
 .PHONY: build
 build: need-postgres ## build bin/sidequest
+	@echo "building bin/sidequest"
 	@CGO_ENABLED=0 go build -o bin/sidequest ./cmd/sidequest
 
 .PHONY: test
@@ -47,6 +48,13 @@ generate: build need-gcc ## write golden files and generated documents anew
 .PHONY: demo
 demo: build ## play the story of a deal against a running server
 	@exec bin/sidequest demo
+
+# A look at whether it still works: make bench-eventstore BENCHFLAGS=-short
+.PHONY: bench-eventstore
+bench-eventstore: need-postgres ## measure the event store beside single inserts and other event stores
+	@npm install --prefix bench/peers --no-audit --no-fund --silent
+	@go build -o bench/out/bench-eventstore ./bench/eventstore
+	@exec bench/out/bench-eventstore -peers bench/peers $(BENCHFLAGS)
 
 .PHONY: clean
 clean: ## remove what was built; the data folder stays

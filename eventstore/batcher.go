@@ -265,7 +265,7 @@ func settle(batch []*member, base int64, codes []int) (outcomes []outcome, recor
 	outcomes = make([]outcome, len(batch))
 	recorded = make([]Recorded, 0, 2*len(batch))
 	for i, m := range batch {
-		if codes != nil && codes[i] != 0 {
+		if len(codes) > 0 && codes[i] != 0 {
 			outcomes[i].err = notRecorded[codes[i]]
 			continue
 		}

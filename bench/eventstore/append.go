@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"slices"
 
 	"sidequest/bench/rounds"
 	"sidequest/postgres"
@@ -63,7 +63,7 @@ func (b *bench) append(ctx context.Context) (err error) {
 	for _, c := range writerCounts {
 		contestants := ours
 		if c.others {
-			contestants = append(contestants[:len(contestants):len(contestants)], others...)
+			contestants = append(slices.Clip(contestants), others...)
 		}
 		if err := r.connect(ctx, c.writers); err != nil {
 			return err
@@ -141,11 +141,9 @@ func (b *bench) growth(ctx context.Context) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, s.stop()) }() //nolint:gocritic // one for each of two stores
-		began := time.Now()
 		if err := s.fill(ctx, size); err != nil {
 			return err
 		}
-		fmt.Printf("filled %d events in %s\n", size, time.Since(began).Round(time.Second))
 		loads = append(loads, &load{store: s, streams: int64(size / 10)})
 	}
 	short, long := fmt.Sprintf("append at %d events", b.events/5), fmt.Sprintf("append at %d events", b.events)

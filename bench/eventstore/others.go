@@ -54,7 +54,7 @@ type messageDB struct {
 // messageDB installs it in a database of its own, by its own script.
 func (b *bench) messageDB(ctx context.Context) (*messageDB, error) {
 	const database = "message_store"
-	script, err := filepath.Abs(filepath.Join(b.peers, "node_modules/@eventide/message-db/database/install.sh"))
+	script, err := filepath.Abs(filepath.Join(b.peers, "node_modules", "@eventide", "message-db", "database", "install.sh"))
 	if err != nil {
 		return nil, err
 	}
@@ -62,10 +62,13 @@ func (b *bench) messageDB(ctx context.Context) (*messageDB, error) {
 	if err != nil {
 		return nil, err
 	}
-	install := exec.CommandContext(ctx, "bash", script)
-	install.Env = append(os.Environ(), "PGHOST="+super.Host, "PGUSER="+postgres.Super, "DATABASE_NAME="+database)
-	if out, err := install.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("install message-db: %w: %s", err, out)
+	if !b.installed {
+		install := exec.CommandContext(ctx, "bash", script)
+		install.Env = append(os.Environ(), "PGHOST="+super.Host, "PGUSER="+postgres.Super, "DATABASE_NAME="+database)
+		if out, err := install.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("install message-db: %w: %s", err, out)
+		}
+		b.installed = true
 	}
 	cfg, err := pgxpool.ParseConfig(b.cluster.URL(database, postgres.Super))
 	if err != nil {
@@ -83,12 +86,18 @@ func (b *bench) messageDB(ctx context.Context) (*messageDB, error) {
 // warm opens the connections of so many writers.
 func (m *messageDB) warm(ctx context.Context, writers int, _ time.Duration) error {
 	m.pool.Reset()
+	conns := make([]*pgxpool.Conn, 0, writers)
+	defer func() {
+		for _, conn := range conns {
+			conn.Release()
+		}
+	}()
 	for range writers {
 		conn, err := m.pool.Acquire(ctx)
 		if err != nil {
 			return fmt.Errorf("connect: %w", err)
 		}
-		defer conn.Release()
+		conns = append(conns, conn)
 	}
 	return nil
 }
@@ -153,7 +162,8 @@ func (w *watermill) turn(_ context.Context, writers int, span time.Duration) (ro
 	if err != nil {
 		return s, fmt.Errorf("hear watermill: %w", err)
 	}
-	return s, json.Unmarshal(line, &s)
+	err = json.Unmarshal(line, &s)
+	return s, err
 }
 
 func (w *watermill) quit() error { return errors.Join(w.to.Close(), w.cmd.Wait()) }

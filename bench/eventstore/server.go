@@ -30,6 +30,8 @@ type bench struct {
 	admin   *pgx.Conn
 	meter   *rounds.Meter
 	broker  *natsserver.Server
+
+	installed bool // message-db
 }
 
 // start brings up Postgres, with all the flushes of production, and NATS.
