@@ -111,6 +111,6 @@ func ended(operationID, status string, result []byte, replayed bool) (Receipt, e
 
 func keyConflict() error {
 	return domain.Refuse(domain.KeyConflict,
-		"this operationKey was already used with other arguments; use the same arguments to repeat that action, or a new key for a new one").
+		"this operationKey was already used for another tool or with other arguments; repeat exactly that call, or take a new key for a new action").
 		At("/operationKey")
 }

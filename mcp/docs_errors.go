@@ -93,7 +93,7 @@ func retryDocs() [][2]string {
 	return [][2]string{
 		{string(domain.RetrySameKey), "repeat the call with the same key and the same arguments, after `retryAfter` seconds if given"},
 		{string(domain.RetryAfterOperator), "a human decides first; then repeat the call with the same key and the same arguments"},
-		{string(domain.RetryNewKey), "this call is over; take a new key for what you do instead"},
+		{string(domain.RetryNewKey), "repeating this very call cannot help; mend it, or do something else, under a new key. After `invalid` nothing was recorded, so its key may be used for the mended call as well"},
 		{string(domain.RetryNone), "a repeat cannot help"},
 	}
 }
@@ -110,7 +110,7 @@ func protocolDocs() []struct {
 		{CodeParse, "The body is not strict JSON in UTF-8: one spelling of each name, none twice."},
 		{CodeInvalidRequest, "The body is no message of this protocol, or the request comes in a form that is not served."},
 		{CodeMethodNotFound, "There is no such method in this revision."},
-		{CodeInvalidParams, "A parameter is wrong, or there is no such tool, event or cursor."},
+		{CodeInvalidParams, "A parameter is wrong, or there is no such tool or cursor."},
 		{CodeInternal, "Something failed here; `data.errorId` names it."},
 		{CodeForbidden, "The connection was not granted this; `data.scope` has the scopes to ask for."},
 		{CodeHeaderMismatch, "A header is missing, or says other than the body."},

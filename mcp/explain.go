@@ -29,7 +29,7 @@ func explain(v *validator.ValidationError) *domain.Error {
 	case *kind.Const:
 		rule = fmt.Sprintf("must be %v", k.Want)
 	case *kind.Pattern:
-		rule = "must match the pattern " + k.Want
+		rule = patternRule(k.Want)
 	case *kind.Format:
 		rule = "must be a " + k.Want
 	case *kind.MinLength:
@@ -52,6 +52,19 @@ func explain(v *validator.ValidationError) *domain.Error {
 		rule = "does not fit its schema"
 	}
 	return refuseAt(field, "%s", rule)
+}
+
+// patternRule says in words what the patterns of the domain's own types ask for.
+func patternRule(pattern string) string {
+	words := map[string]string{
+		amountPattern:  "must be a decimal number of token units, such as 25 or 0.5",
+		addressPattern: "must be an address: 0x and 40 hex digits",
+		agentIDPattern: "must be an agent id: a whole number from 1, without leading zeros",
+	}[pattern]
+	if words == "" {
+		return "must match the pattern " + pattern
+	}
+	return words + " (pattern " + pattern + ")"
 }
 
 // firstFault returns the fault to name: of all there are the one whose field comes

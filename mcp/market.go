@@ -101,7 +101,7 @@ func (m *Market) find(c Caller, name string) (Tool, error) {
 	return Tool{}, errNoTool
 }
 
-var errNoTool = domain.Refuse(domain.NotFound, "there is no such tool; tools/list names them all")
+var errNoTool = domain.Refuse(domain.NotFound, "there is no such tool; docs/tools.md describes them all, and tools/list over MCP those that this connection may call")
 
 // reader is the caller as views see it.
 func (m *Market) reader(c Caller) projections.Reader {

@@ -30,7 +30,7 @@ func invalidRequests() []refusal {
 		{"an unknown argument", object{"colour": "red"}, "/colour", "not an argument of the tool"},
 		{"an unknown argument inside", deep("colour", "red"), "/budget/colour", "not an argument of the tool"},
 		{"an argument in another case", object{"Title": "x"}, "/Title", "not an argument of the tool"},
-		{"an amount of another form", deep("max", "1,5"), "/budget/max", "must match the pattern"},
+		{"an amount of another form", deep("max", "1,5"), "/budget/max", "decimal number"},
 		{"a tag that is not listed", object{"tags": []string{"coding", "cooking"}}, "/tags/1", "must be one of coding, design"},
 		{"a text that is too short", object{"title": ""}, "/title", "at least 1 characters (minLength); it has 0"},
 		{"a text that is too long", object{"title": long(121)}, "/title", "at most 120 characters (maxLength); it has 121"},
@@ -48,7 +48,7 @@ func invalidRequests() []refusal {
 		{"a time of far too many letters", object{"quoteDeadline": long(100_000)}, "/quoteDeadline", "must be Unix seconds, an RFC 3339 time, or a duration"},
 		{"an address that is mistyped", object{"approver": "0x52908400098527886E0F7030069857D2E4169Ee7"}, "/approver", "approver has a wrong checksum (EIP-55)"},
 		{"an address that is mistyped in a list", object{"budget": nil, "tokens": []string{"0x5AAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"}}, "/tokens/0", "wrong checksum"},
-		{"an address that is cut short", object{"approver": "0x5290"}, "/approver", "must match the pattern"},
+		{"an address that is cut short", object{"approver": "0x5290"}, "/approver", "40 hex digits"},
 	} {
 		all = append(all, refusal{name: c.name, by: "ann", tool: "request_quotes", args: wish(c.change), code: "invalid", field: c.field, rule: c.rule})
 	}

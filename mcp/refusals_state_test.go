@@ -175,7 +175,7 @@ func refusedStrangers() []refusal {
 		{"a request without the role", "dan", "request_quotes", wish(), nil, "role-required", "", "", "the role hire"},
 		{"a quote without the role", "dan", "submit_quote", nil, byDan, "role-required", "", "", "the role work"},
 		{"a request in the name of another", "ann", "request_quotes", wish(object{"agentId": "2"}), nil, "forbidden", "", "/agentId", "agent id of the calling agent"},
-		{"a key that was used for something else", "host", "request_quotes", wish(object{"title": "Another logo"}), used, "key-conflict", "", "/operationKey", "already used with other arguments"},
+		{"a key that was used for something else", "host", "request_quotes", wish(object{"title": "Another logo"}), used, "key-conflict", "", "/operationKey", "already used for another tool or with other arguments"},
 		{"quotes on nothing", "ann", "list_quotes", object{"requestId": "rq_none"}, nil, "not-found", "", "/requestId", "no such quote request"},
 		{"an operation that never was", "ann", "check_operation", object{"operationId": "op_none"}, nil, "not-found", "", "/operationId", "no operation with that id"},
 		{"an operation of another", "ann", "check_operation", nil, others, "not-found", "", "/operationId", "no operation with that id"},

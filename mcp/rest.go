@@ -91,6 +91,9 @@ func (a *API) writeFailure(w http.ResponseWriter, r *http.Request, c Caller, err
 	f := a.Market.failure(r.Context(), r.PathValue("tool"), err)
 	status := http.StatusInternalServerError
 	if e, ok := errors.AsType[*domain.Error](err); ok {
+		if e.Class == domain.InsufficientScope {
+			f.Scope = c.scopesWith(e.Scope)
+		}
 		status = restStatus[e.Class]
 		a.challenge(w.Header(), r, c, e)
 	}

@@ -127,6 +127,7 @@ type (
 		RetryAfter int          `json:"retryAfter,omitempty" jsonschema:"minimum=1" jsonschema_description:"Whole seconds to wait before a repeat."`
 		ErrorID    string       `json:"errorId,omitempty" jsonschema:"pattern=^[0-9a-f]{12}$" jsonschema_description:"Names an internal error to the people who run this server."`
 		Field      string       `json:"field,omitempty" jsonschema_description:"The argument at fault, as a JSON pointer."`
+		Scope      string       `json:"scope,omitempty" jsonschema_description:"The scopes to ask for when connecting again, space-separated."`
 		Role       string       `json:"role,omitempty" jsonschema_description:"The role that is missing."`
 		Next       *domain.Step `json:"next,omitempty" jsonschema_description:"A call that helps; add an operationKey if it is a write."`
 	}

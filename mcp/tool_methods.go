@@ -66,6 +66,9 @@ func (m *Market) callTool(ctx context.Context, c *Call) (any, error) {
 	if err := c.Request.Decode(&params); err != nil {
 		return nil, err
 	}
+	if params.Name == "" {
+		return nil, InvalidParams("name: is required, the name of a tool")
+	}
 	if k := params.Arguments.Kind(); k != '{' && k != jsontext.KindInvalid && k != 'n' {
 		return nil, InvalidParams("arguments: must be an object")
 	}

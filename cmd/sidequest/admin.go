@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"slices"
 	"strconv"
 	"time"
 
@@ -129,7 +128,7 @@ func administer(ctx context.Context, stderr io.Writer, do func(context.Context, 
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	store, closeStore, err := openStore(ctx, d, log)
 	if err != nil {
-		return err
+		return fmt.Errorf("the deployment does not answer; a development one is started with `make run`: %w", err)
 	}
 	defer closeStore()
 	return do(ctx, store)
@@ -202,7 +201,7 @@ func logLevel() slog.Level {
 func developed(do func(ctx context.Context, d development, log *slog.Logger, args []string, stdout, stderr io.Writer) error) func(context.Context, []string, io.Writer, io.Writer) error {
 	return func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		d, err := loadDeployment()
-		if err != nil && !slices.ContainsFunc(args, func(a string) bool { return a == "-h" || a == "--help" || a == "-help" }) {
+		if err != nil && !asksForHelp(args) {
 			return err
 		}
 		log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))

@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"flag"
+	"io"
 	"net/netip"
 	"path/filepath"
 	"strings"
@@ -167,6 +170,26 @@ func TestAnUnknownCommandIsAnsweredWithAllThereAre(t *testing.T) {
 		for _, c := range commands() {
 			if !strings.Contains(help.String(), c.name) || !strings.Contains(help.String(), c.help) {
 				t.Errorf("%v: %s is not in the help:\n%s", args, c.name, &help)
+			}
+		}
+	}
+	for _, c := range commands() {
+		for _, args := range [][]string{{c.name, "--help"}, {"help", c.name}} {
+			if c.name == "testdb" || c.name == "demo" {
+				continue // they hand their arguments on, or have none
+			}
+			var out, complaint bytes.Buffer
+			err := dispatch(t.Context(), args, &out, &complaint)
+			if err != nil && !errors.Is(err, flag.ErrHelp) || !strings.Contains(out.String(), "usage: sidequest "+c.name) {
+				t.Errorf("%v does something else than help: %v\n%s%s", args, err, &out, &complaint)
+			}
+		}
+		if c.most < 0 {
+			continue
+		}
+		for _, args := range [][]string{{"--now"}, make([]string, c.most+1)} {
+			if err := dispatch(t.Context(), append([]string{c.name}, args...), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "usage:") {
+				t.Errorf("%s %q: %v, want its usage", c.name, args, err)
 			}
 		}
 	}

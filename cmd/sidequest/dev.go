@@ -180,7 +180,7 @@ func migrateURL(ctx context.Context, url string) error {
 }
 
 func banner(w io.Writer, addr, dir string, d *deployment, joined bool) {
-	fmt.Fprintf(w, "\n  Sidequest is running on http://%s\n\n", addr)
+	fmt.Fprintf(w, "\n  Sidequest is running on http://%s\n\n", publicHost(addr))
 	if joined {
 		fmt.Fprintf(w, "  a further copy of the one at %s: same database, same tokens\n", d.PublicURL)
 	}
@@ -194,5 +194,5 @@ func banner(w io.Writer, addr, dir string, d *deployment, joined bool) {
          SIDEQUEST_ADDR=127.0.0.1:8081 make run    a second copy beside this one
   Stop with Ctrl-C.
 
-`, d.PublicURL, addr, dir)
+`, d.PublicURL, publicHost(addr), dir)
 }

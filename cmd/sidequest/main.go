@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"sidequest/mcp"
@@ -19,30 +21,33 @@ import (
 
 // A command is one word the program understands.
 type command struct {
-	name, help string
-	run        func(ctx context.Context, args []string, stdout, stderr io.Writer) error
+	name string
+	args string // what it takes, as its usage shows it
+	most int    // arguments at most; -1 where the command reads flags of its own
+	help string
+	run  func(ctx context.Context, args []string, stdout, stderr io.Writer) error
 }
 
 func commands() []command {
 	return []command{
-		{"dev", "run everything on this machine", dev},
-		{"serve", "run one copy in production, configured by the environment", serve},
-		{"migrate", "bring the database up to date", migrate},
-		{"rebuild", "build a view anew while the server goes on: rebuild NAME", rebuild},
-		{"skip", "let a view go on without an event it cannot apply: skip CONSUMER POSITION", skip},
-		{"epoch", "say that the log was restored, or may lack its last events: epoch", epoch},
-		{"seal", "sign the log up to now", sealNow},
-		{"export", "write the log as JSON Lines: export [FILE]", export},
-		{"import", "fill an empty database from an export: import FILE", importLog},
-		{"verify", "check the log, or an export without any database: verify [--key KEY] [FILE]", verify},
-		{"keyfile", "make the file of the key-encryption keys of a new deployment: keyfile FILE", keyfile},
-		{"erase", "forget an operator's personal data for ever: erase OPERATOR", erase},
-		{"rekey", "replace the key-encryption key while the server runs: rekey [--step STEP]", rekey},
-		{"token", "development: print an access token: token --agent NAME [--scope read,hire,work]", developed(token)},
-		{"revoke", "development: end all access of an agent: revoke --agent NAME", developed(revoke)},
-		{"demo", "development: watch two agents strike a deal on the running server", developed(playDemo)},
-		{"testdb", "run a command beside a throwaway Postgres: testdb -- go test ./...", testdb},
-		{"version", "print the version", printVersion},
+		{"dev", "", 0, "run everything on this machine", dev},
+		{"serve", "", 0, "run one copy in production, configured by the environment", serve},
+		{"migrate", "", 0, "bring the database up to date", migrate},
+		{"rebuild", "NAME", 1, "build a view anew while the server goes on", rebuild},
+		{"skip", "[CONSUMER POSITION]", 2, "let a view go on without an event it cannot apply; alone, show where views stand still", skip},
+		{"epoch", "", 0, "say that the log was restored, or may lack its last events", epoch},
+		{"seal", "", 0, "sign the log up to now", sealNow},
+		{"export", "[FILE]", 1, "write the log as JSON Lines", export},
+		{"import", "FILE", 1, "fill an empty database from an export", importLog},
+		{"verify", "[--key KEY] [FILE]", -1, "check the log, or an export without any database", verify},
+		{"keyfile", "FILE", 1, "make the file of the key-encryption keys of a new deployment", keyfile},
+		{"erase", "OPERATOR", 1, "forget an operator's personal data for ever", erase},
+		{"rekey", "[--step STEP]", -1, "replace the key-encryption key while the server runs", rekey},
+		{"token", "--agent NAME [--scope read,hire,work]", -1, "development: print an access token", developed(token)},
+		{"revoke", "--agent NAME", -1, "development: end all access of an agent", developed(revoke)},
+		{"demo", "", -1, "development: watch two agents strike a deal on the running server", developed(playDemo)},
+		{"testdb", "-- COMMAND", -1, "run a command beside a throwaway Postgres", testdb},
+		{"version", "", 0, "print the version", printVersion},
 	}
 }
 
@@ -60,21 +65,51 @@ func main() {
 }
 
 func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if len(args) > 0 {
-		for _, c := range commands() {
-			if c.name == args[0] {
-				return c.run(ctx, args[1:], stdout, stderr)
-			}
+	if len(args) == 0 {
+		usage(stderr)
+		return errors.New("which command?")
+	}
+	if args[0] == "help" && len(args) == 2 {
+		args = []string{args[1], "--help"}
+	}
+	if asksForHelp(args[:1]) || args[0] == "help" {
+		usage(stdout)
+		return nil
+	}
+	for _, c := range commands() {
+		if c.name == args[0] {
+			return c.start(ctx, args[1:], stdout, stderr)
 		}
 	}
 	usage(stderr)
-	return errors.New("which command?")
+	return fmt.Errorf("there is no command %q", args[0])
+}
+
+// start runs the command, unless its arguments ask for help or are none of its.
+func (c command) start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	how := strings.TrimSpace("usage: sidequest " + c.name + " " + c.args)
+	switch flagged := slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") }); {
+	case asksForHelp(args) && c.name != "testdb":
+		fmt.Fprintf(stdout, "%s\n  %s\n", how, c.help)
+		if c.most < 0 {
+			return c.run(ctx, []string{"--help"}, stdout, stdout)
+		}
+		return nil
+	case c.most >= 0 && (flagged || len(args) > c.most):
+		return errors.New(how)
+	}
+	return c.run(ctx, args, stdout, stderr)
+}
+
+// asksForHelp says whether someone wants to know and not to do.
+func asksForHelp(args []string) bool {
+	return slices.ContainsFunc(args, func(a string) bool { return a == "-h" || a == "-help" || a == "--help" })
 }
 
 func usage(w io.Writer) {
 	fmt.Fprintln(w, "usage: sidequest COMMAND")
 	for _, c := range commands() {
-		fmt.Fprintf(w, "  %-10s %s\n", c.name, c.help)
+		fmt.Fprintf(w, "  %-48s %s\n", strings.TrimSpace(c.name+" "+c.args), c.help)
 	}
 }
 

@@ -39,7 +39,7 @@ func commandsTable() string {
 	var b strings.Builder
 	b.WriteString("| `bin/sidequest` | does |\n|---|---|\n")
 	for _, c := range commands() {
-		fmt.Fprintf(&b, "| `%s` | %s |\n", c.name, c.help)
+		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.TrimSpace(c.name+" "+strings.ReplaceAll(c.args, "|", "\\|")), c.help)
 	}
 	return b.String()
 }

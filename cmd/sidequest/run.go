@@ -138,7 +138,7 @@ func (p *process) wire(ctx context.Context) error {
 func (p *process) work(ctx context.Context, ready func(addr string)) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", p.cfg.Addr)
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w", p.cfg.Addr, err)
+		return fmt.Errorf("listen on %s; SIDEQUEST_ADDR sets another address: %w", p.cfg.Addr, err)
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, view := range projections.All() {
