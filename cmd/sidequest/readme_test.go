@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -94,5 +96,38 @@ func keepSection(t *testing.T, file, name, want string) {
 	next := section.ReplaceAll(doc, []byte("${1}"+strings.ReplaceAll(want, "$", "$$")+"${3}"))
 	if err := os.WriteFile(file, next, 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestEveryLinkInTheDocumentsLeadsSomewhere follows the relative links of every
+// document.
+func TestEveryLinkInTheDocumentsLeadsSomewhere(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..")
+	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	documents := 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && strings.HasPrefix(d.Name(), "."), d.IsDir() && d.Name() == "node_modules":
+			return fs.SkipDir
+		case d.IsDir() || filepath.Ext(path) != ".md":
+			return nil
+		}
+		documents++
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
+				t.Errorf("%s links to %s, which is not there", path, m[1])
+			}
+		}
+		return nil
+	})
+	if err != nil || documents < 10 {
+		t.Errorf("%d documents, %v", documents, err)
 	}
 }
