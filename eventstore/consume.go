@@ -41,7 +41,7 @@ const (
 // Consume follows the log until ctx is done: it applies events and moves the
 // checkpoint in one transaction. Any number of processes may consume under one
 // name; whoever holds the checkpoint works, the others wait for the next ring. A
-// process that stops in mid-step loses its hold after a few seconds.
+// process that stops in mid-step loses its hold after a few seconds: see hold.go.
 //
 // An event that cannot be applied stops this consumer, and no other: it stays
 // visible in log.dead_letters and is tried again, until [Store.Skip] says to go on
@@ -54,10 +54,17 @@ func (s *Store) Consume(ctx context.Context, c Consumer) error {
 	rang, stop := s.Wake.Listen(topics...)
 	defer stop()
 	failures := 0
+	var held time.Time // since when another process holds the checkpoint
 	for ctx.Err() == nil {
 		n, err := s.step(ctx, c, pageFor(failures))
+		if !errors.Is(err, errHeld) {
+			held = time.Time{}
+		}
 		switch {
 		case ctx.Err() != nil:
+		case errors.Is(err, errHeld):
+			held = s.evict(ctx, c, held)
+			wait(ctx, rang, idlePoll)
 		case err != nil:
 			failures++
 			s.Log.Error("consumer cannot go on", "consumer", c.Name, "failures", failures, "error", err)
@@ -85,8 +92,8 @@ func wait(ctx context.Context, rang <-chan struct{}, d time.Duration) {
 	}
 }
 
-// step applies one page of at most limit events and returns how many it had. Zero
-// may also mean that another process holds the checkpoint.
+// step applies one page of at most limit events and returns how many it had. The
+// error is errHeld if another process is at it.
 func (s *Store) step(ctx context.Context, c Consumer, limit int) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
@@ -109,41 +116,6 @@ func (s *Store) step(ctx context.Context, c Consumer, limit int) (int, error) {
 		s.Wake.Ring(TopicView(c.Name))
 	}
 	return n, nil
-}
-
-// A place is where a consumer stands and how far it may go in one step.
-type place struct {
-	pos, upTo int64
-}
-
-// hold locks the consumer's checkpoint for this transaction. The zero place
-// means that another process holds it.
-func (s *Store) hold(ctx context.Context, tx pgx.Tx, c Consumer, limit int) (place, error) {
-	var at place
-	b := &pgx.Batch{}
-	// A process that is stopped while it holds the checkpoint must not stop the
-	// view: the server ends its transaction.
-	b.Queue(`SET LOCAL idle_in_transaction_session_timeout = '5s'`)
-	b.Queue(`SELECT set_config('search_path', $1, true)`, c.Schema+", pg_catalog")
-	b.Queue(`
-		SELECT c.pos, least(c.pos + $2, h.pos, (
-			SELECT min(a.pos)
-			FROM log.checkpoints AS a
-			WHERE a.name = ANY ($3)))
-		FROM log.checkpoints AS c, log.head AS h
-		WHERE c.name = $1 AND h.shard = 0
-		FOR UPDATE OF c SKIP LOCKED`, c.Name, limit, c.After).
-		QueryRow(func(row pgx.Row) error {
-			err := row.Scan(&at.pos, &at.upTo)
-			if errors.Is(err, pgx.ErrNoRows) {
-				return nil
-			}
-			return err
-		})
-	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return place{}, fmt.Errorf("hold the checkpoint: %w", err)
-	}
-	return at, nil
 }
 
 // apply applies the events of (at.pos, at.upTo] and moves the checkpoint.

@@ -2,6 +2,7 @@ package eventstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -28,7 +29,7 @@ func (s *Store) Begin(ctx context.Context, consumer string) error {
 // it is after each page.
 func (s *Store) CatchUp(ctx context.Context, c Consumer, progress func(pos, head int64)) error {
 	for {
-		if _, err := s.step(ctx, c, pageEvents); err != nil {
+		if _, err := s.step(ctx, c, pageEvents); err != nil && !errors.Is(err, errHeld) {
 			return err
 		}
 		var pos, head int64
