@@ -203,6 +203,7 @@ func (b *batcher) insist(batch []*member) ([]outcome, error) {
 			return outcomes, err
 		}
 		b.log.Warn("append: outcome unknown, asking again", "attempt", attempt, "error", err)
+		b.makeWay(ctx, err)
 		b.hangUp()
 		pause(ctx, attempt*10)
 		cancel()
@@ -222,6 +223,18 @@ func (b *batcher) passing(err error) bool {
 		return true
 	}
 	return false
+}
+
+// makeWay ends sessions that stand still and hold the log, if that is why an
+// append failed.
+func (b *batcher) makeWay(ctx context.Context, failure error) {
+	const lockNotAvailable = "55P03"
+	if pg, ok := errors.AsType[*pgconn.PgError](failure); !ok || pg.Code != lockNotAvailable {
+		return
+	}
+	if _, err := b.conn.Exec(ctx, evictSilent, holdLimit); err != nil {
+		b.log.Error("cannot look who holds the log", "error", err)
+	}
 }
 
 func (b *batcher) send(ctx context.Context, batch []*member) ([]outcome, error) {

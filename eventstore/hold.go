@@ -48,11 +48,20 @@ func (s *Store) hold(ctx context.Context, tx pgx.Tx, c Consumer, limit int) (pla
 	return at, nil
 }
 
-// evict ends the session that holds a consumer's checkpoint, once it has been held
-// for too long and its client neither reads nor writes. The server does so by
-// itself only between statements. A client that was stopped in the middle of one,
-// with a page on its way to it or effects on theirs, would hold the checkpoint for
-// as long as it stays. It returns since when the checkpoint is held.
+// evictSilent ends the sessions of the program that hold locks and whose client
+// neither reads nor writes. The server does so by itself only between statements;
+// a client that was stopped in the middle of one, or vanished, with a page on its
+// way to it or a part of a message from it, would hold what it holds for as long
+// as its connection seems to be there. Whoever waits for a lock runs this.
+const evictSilent = `
+	SELECT pg_terminate_backend(pid)
+	FROM pg_stat_activity
+	WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
+		AND backend_xid IS NOT NULL AND wait_event_type = 'Client'
+		AND greatest(query_start, state_change) < clock_timestamp() - $1::interval`
+
+// evict takes a checkpoint from a process that stands still, once it has been held
+// for too long. It returns since when it is held.
 func (s *Store) evict(ctx context.Context, c Consumer, held time.Time) time.Time {
 	if held.IsZero() {
 		return time.Now()
@@ -60,17 +69,11 @@ func (s *Store) evict(ctx context.Context, c Consumer, held time.Time) time.Time
 	if time.Since(held) < holdLimit {
 		return held
 	}
-	tag, err := s.Pool.Exec(ctx, `
-		SELECT pg_terminate_backend(a.pid)
-		FROM log.checkpoints AS c
-		JOIN pg_locks AS l ON l.locktype = 'transactionid' AND l.transactionid = c.xmax AND l.granted
-		JOIN pg_stat_activity AS a ON a.pid = l.pid
-		WHERE c.name = $1 AND a.wait_event_type = 'Client'
-			AND greatest(a.query_start, a.state_change) < clock_timestamp() - $2::interval`, c.Name, holdLimit)
+	tag, err := s.Pool.Exec(ctx, evictSilent, holdLimit)
 	if err != nil {
 		s.Log.Error("cannot look who holds a checkpoint", "consumer", c.Name, "error", err)
 	} else if tag.RowsAffected() > 0 {
-		s.Log.Warn("ended the session of a process that stands still and holds a checkpoint", "consumer", c.Name)
+		s.Log.Warn("ended sessions that hold locks and stand still", "consumer", c.Name, "sessions", tag.RowsAffected())
 	}
 	return held
 }

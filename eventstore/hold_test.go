@@ -35,7 +35,7 @@ func TestAProcessThatIsStoppedInMidStepLosesTheCheckpoint(t *testing.T) {
 			db := eventstoretest.NewDB(t)
 			p := start(t, db, eventstoretest.NewNATS(t))
 			c := totals(t, p)
-			stopped := lockCheckpoint(t, db, c.Name)
+			stopped := lockRow(t, db, `SELECT pos FROM log.checkpoints WHERE name = $1 FOR UPDATE`, c.Name)
 			stop.at(t, stopped)
 			if _, err := count(t, p, "ann", "1", Count{ID: "a", By: 1}); err != nil {
 				t.Fatal(err)
@@ -50,8 +50,21 @@ func TestAProcessThatIsStoppedInMidStepLosesTheCheckpoint(t *testing.T) {
 	}
 }
 
-// lockCheckpoint returns a connection of the program that holds a checkpoint.
-func lockCheckpoint(t *testing.T, db *eventstoretest.DB, name string) *pgx.Conn {
+// The same with the head of the log, which every append of every process needs.
+func TestAProcessThatIsStoppedInMidAppendLosesTheHead(t *testing.T) {
+	t.Parallel()
+	db := eventstoretest.NewDB(t)
+	p := start(t, db, eventstoretest.NewNATS(t))
+	stopped := lockRow(t, db, `SELECT pos FROM log.head WHERE shard = $1 FOR UPDATE`, 0)
+	stopped.PgConn().Frontend().Send(&pgproto3.Parse{Query: `SELECT 1`})
+	flush(t, stopped)
+	if _, err := count(t, p, "ann", "1", Count{ID: "a", By: 1}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lockRow returns a connection of the program that holds a row.
+func lockRow(t *testing.T, db *eventstoretest.DB, sql string, args ...any) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), db.URL)
 	if err != nil {
@@ -63,7 +76,7 @@ func lockCheckpoint(t *testing.T, db *eventstoretest.DB, name string) *pgx.Conn 
 		t.Fatal(err)
 	}
 	var pos int64
-	if err := tx.QueryRow(t.Context(), `SELECT pos FROM log.checkpoints WHERE name = $1 FOR UPDATE`, name).Scan(&pos); err != nil {
+	if err := tx.QueryRow(t.Context(), sql, args...).Scan(&pos); err != nil {
 		t.Fatal(err)
 	}
 	return conn
