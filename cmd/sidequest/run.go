@@ -190,6 +190,7 @@ func openPool(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	}
 	cfg.ConnConfig.RuntimeParams["search_path"] = projections.SearchPath()
 	cfg.ConnConfig.RuntimeParams["application_name"] = "sidequest"
+	cfg.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "10s" // a stopped process holds nothing for ever
 	cfg.MaxConns = max(cfg.MaxConns, 16)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
