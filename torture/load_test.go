@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,7 +51,25 @@ func (l *load) stop() {
 // progress waits until so many more writes were answered.
 func (f *field) progress(more int) bool {
 	from := f.done()
-	return eventually(patience, func() bool { return f.done() >= from+more })
+	ok := eventually(patience, func() bool { return f.done() >= from+more })
+	if !ok {
+		f.t.Logf("nothing goes on:\n%s", f.activity())
+	}
+	return ok
+}
+
+// activity is what the connections to the database do, for who has to find out why
+// nothing goes on.
+func (f *field) activity() string {
+	lines, err := query[string](f, `
+		SELECT concat_ws(' | ', pid, application_name, state, wait_event_type, wait_event, clock_timestamp() - xact_start,
+			pg_blocking_pids(pid), regexp_replace(left(query, 160), '\s+', ' ', 'g'))
+		FROM pg_stat_activity
+		WHERE datname = current_database() AND state <> 'idle'`)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.Join(lines, "\n")
 }
 
 func (f *field) done() int {
@@ -71,7 +90,7 @@ func (f *field) write(by *agent, tool string, args map[string]any) (answer, bool
 		got, err = f.insist(ctx, by, tool, args)
 	}
 	if err != nil {
-		f.violate("a write was never answered: %v", err)
+		f.violate("a write was never answered: %v\n%s", err, f.activity())
 		return answer{}, false
 	}
 	f.mu.Lock()
@@ -144,7 +163,7 @@ func (f *field) finds(reader *agent, id, status, quote string) {
 	defer cancel()
 	got, err := f.insist(ctx, reader, "list_quotes", map[string]any{"requestId": id})
 	if err != nil {
-		f.violate("a read was never answered: %v", err)
+		f.violate("a read was never answered: %v\n%s", err, f.activity())
 		return
 	}
 	var list struct {

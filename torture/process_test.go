@@ -3,6 +3,7 @@ package torture
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -123,8 +124,14 @@ func (p *child) killed() bool {
 // until reads the output up to a line that contains a text, and returns the line.
 func (p *child) until(text string) (string, error) {
 	deadline := time.After(2 * time.Minute)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
 	for {
 		select {
+		case <-tick.C:
+			if isStopped(p.cmd.Process.Pid) {
+				return "", errors.New("the process stopped itself")
+			}
 		case line, open := <-p.lines:
 			if !open {
 				return "", fmt.Errorf("the process ended before it said %q: %w\n%s", text, p.err, p.said())
@@ -174,7 +181,10 @@ func (s *slot) start(extra ...string) {
 	addr, _, _ := strings.Cut(strings.TrimPrefix(line, "listening on "), " ")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.process, s.address = next, "http://"+addr // a process armed to die may not have come so far
+	s.process = next
+	if err == nil { // a process armed to die may not have come so far
+		s.address = "http://" + addr
+	}
 }
 
 // restart kills the process and starts another.

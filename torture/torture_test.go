@@ -55,7 +55,7 @@ func TestNothingIsLostDoubledOrReorderedWhateverFails(t *testing.T) {
 	for _, v := range f.violations {
 		t.Error(v)
 	}
-	if budget() > 0 {
+	if budget() > 0 && os.Getenv(onlyEnv) == "" {
 		results.publish(t)
 	}
 }

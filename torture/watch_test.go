@@ -139,10 +139,10 @@ func (t *tail) worst() time.Duration {
 }
 
 // An outsider reads the copy of the log in JetStream as it grows.
-type outsider struct{ read int64 }
+type outsider struct{}
 
-// readCopy notes every message that does not follow the one before it. Only a copy
-// that is begun anew may come from its first message again.
+// readCopy notes every message that leaves out some before it. What a server has
+// lost comes again, and a copy that is begun anew comes from its first message.
 func (f *field) readCopy() *outsider {
 	o := &outsider{}
 	f.background(func(ctx context.Context) {
@@ -173,17 +173,19 @@ func (o *outsider) consume(ctx context.Context, f *field, js jetstream.JetStream
 	}
 	defer context.AfterFunc(ctx, messages.Stop)()
 	defer messages.Stop()
-	for before := int64(-1); ; {
+	for epoch, before := int64(0), int64(-1); ; {
 		m, err := messages.Next()
 		if err != nil {
 			return
 		}
-		_, pos := messageID(m.Headers().Get(nats.MsgIdHdr))
-		if before >= 0 && pos != before+1 && pos != 1 && pos != foreignPosition {
-			f.violate("the copy in JetStream goes on with position %d after %d", pos, before)
+		era, pos := messageID(m.Headers().Get(nats.MsgIdHdr))
+		if pos == foreignPosition {
+			continue
 		}
-		before = pos
-		o.read++
+		if before >= 0 && (pos > before+1 || era != epoch && pos != 1) {
+			f.violate("the copy in JetStream goes on with %d.%d after %d.%d", era, pos, epoch, before)
+		}
+		epoch, before = era, pos
 	}
 }
 
