@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -117,8 +119,8 @@ func (b *batcher) run(ctx context.Context) error {
 		}
 		waiting = b.gather(waiting, last)
 		batch, rest := compatible(waiting)
-		b.commit(batch)
-		waiting, last = rest, len(batch)
+		moved := b.commit(batch)
+		waiting, last = dismiss(rest, moved), len(batch)
 	}
 }
 
@@ -171,24 +173,45 @@ func compatible(waiting []*member) (batch, rest []*member) {
 	return batch, rest
 }
 
-// commit appends the batch and hands out the outcomes. A statement that fails as
-// a whole is repeated member by member, so that one cannot fail its neighbours.
-func (b *batcher) commit(batch []*member) {
+// dismiss sends back at once whoever waited while a stream they guard was moved:
+// appending them could only tell them so.
+func dismiss(waiting []*member, moved map[domain.Stream]bool) (rest []*member) {
+	for _, m := range waiting {
+		if slices.ContainsFunc(m.guards, func(g guard) bool { return moved[g.stream] }) {
+			m.done <- outcome{err: errMoved}
+			continue
+		}
+		rest = append(rest, m)
+	}
+	return rest
+}
+
+// commit appends the batch, hands out the outcomes and returns the streams that
+// moved. A statement that fails as a whole is repeated member by member, so that
+// one cannot fail its neighbours.
+func (b *batcher) commit(batch []*member) map[domain.Stream]bool {
+	moved := map[domain.Stream]bool{}
 	outcomes, err := b.insist(batch)
 	if err != nil && len(batch) > 1 {
 		b.log.Warn("append batch failed, appending its members one by one", "members", len(batch), "error", err)
 		for _, m := range batch {
-			b.commit([]*member{m})
+			maps.Copy(moved, b.commit([]*member{m}))
 		}
-		return
+		return moved
 	}
 	for i, m := range batch {
 		if err != nil {
 			m.done <- outcome{err: err}
 			continue
 		}
+		if outcomes[i].err == nil && !outcomes[i].receipt.Replayed {
+			for _, e := range m.events {
+				moved[e.Stream] = true
+			}
+		}
 		m.done <- outcomes[i]
 	}
+	return moved
 }
 
 // insist sends the batch until its outcome is known or patience ends. Sending it

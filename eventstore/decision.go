@@ -81,6 +81,22 @@ func (d *decision) record(ctx context.Context, s *Store, facts []domain.Fact, he
 	return nil
 }
 
+// writes returns the streams the decision records events in. One that records
+// none, a refusal, wants those it was decided on.
+func (d *decision) writes() []domain.Stream {
+	var streams []domain.Stream
+	for _, e := range d.events {
+		streams = append(streams, e.Stream)
+	}
+	if len(streams) > 0 {
+		return streams
+	}
+	for _, g := range d.guards {
+		streams = append(streams, g.stream)
+	}
+	return streams
+}
+
 // A stored receipt, as it stands in log.operations.
 type stored struct {
 	operationID string

@@ -39,6 +39,7 @@ type Store struct {
 	categories map[string]domain.AnyCategory
 	wrapping   Wrapping
 	batcher    *batcher
+	turns      turns
 }
 
 // Config is what a Store needs.
@@ -109,32 +110,47 @@ const patience = 10 * time.Second
 func Execute[R any](ctx context.Context, s *Store, op Operation, cmd domain.Command[R]) (Receipt, error) {
 	op.At = op.At.UTC().Truncate(time.Microsecond)
 	deadline := time.Now().Add(patience)
+	giveBack := func() {}
+	defer func() { giveBack() }()
 	for attempt := 1; ; attempt++ {
-		seen, err := s.look(ctx, op, cmd.Reads(op.meta()))
-		if err != nil {
-			return Receipt{}, err
-		}
-		failpoint.Reach(failpoint.WriteLooked)
-		if seen.receipt != nil {
-			return seen.receipt.answer(op)
-		}
-		decision, err := decide(ctx, s, seen, op, cmd)
-		if err != nil {
-			return s.refused(ctx, op, err)
-		}
-		receipt, err := s.append(ctx, decision)
-		failpoint.Reach(failpoint.WriteAnswered)
-		if err == nil && !receipt.Replayed {
-			s.keep(ctx, seen, decision)
-		}
+		receipt, d, err := try(ctx, s, op, cmd)
 		if !errors.Is(err, errMoved) {
 			return receipt, err
+		}
+		if attempt > 1 {
+			pause(ctx, attempt)
+		} else if giveBack, err = s.turns.take(ctx, deadline, d.writes()); err != nil {
+			return Receipt{}, err
 		}
 		if time.Now().After(deadline) {
 			return Receipt{}, busy()
 		}
-		pause(ctx, attempt)
 	}
+}
+
+// try carries out the operation once. The error is errMoved if another writer was
+// first, and then the decision says which streams it wanted.
+func try[R any](ctx context.Context, s *Store, op Operation, cmd domain.Command[R]) (Receipt, *decision, error) {
+	seen, err := s.look(ctx, op, cmd.Reads(op.meta()))
+	if err != nil {
+		return Receipt{}, nil, err
+	}
+	failpoint.Reach(failpoint.WriteLooked)
+	if seen.receipt != nil {
+		r, err := seen.receipt.answer(op)
+		return r, nil, err
+	}
+	d, err := decide(ctx, s, seen, op, cmd)
+	if err != nil {
+		r, err := s.refused(ctx, op, err)
+		return r, nil, err
+	}
+	receipt, err := s.append(ctx, d)
+	failpoint.Reach(failpoint.WriteAnswered)
+	if err == nil && !receipt.Replayed {
+		s.keep(ctx, seen, d)
+	}
+	return receipt, d, err
 }
 
 // append appends a decision. If the operation was ended meanwhile by another call,

@@ -167,6 +167,29 @@ func TestRacingWritersLeaveNoGapAndLoseNothing(t *testing.T) {
 	eventually(t, "the tail has seen all", func() bool { return seen() == want })
 }
 
+func TestAStreamThatEverybodyWantsLetsOneAfterTheOtherThrough(t *testing.T) {
+	t.Parallel()
+	db, ns := eventstoretest.NewDB(t), eventstoretest.NewNATS(t)
+	processes := []process{start(t, db, ns), start(t, db, ns)}
+	const writers = 200
+
+	began := time.Now()
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() {
+			if _, err := count(t, processes[i%2], fmt.Sprint("w", i), "k", Count{ID: "hot", By: 1}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(began)
+	if events := everything(t, processes[0]); len(events) != writers {
+		t.Errorf("%d events, want %d", len(events), writers)
+	}
+	t.Logf("%d writers of one stream took %s, %s each", writers, took, took/writers)
+}
+
 // tail follows the log while it is written and returns how much it has seen.
 func tail(t *testing.T, p process, _ int) func() int {
 	t.Helper()
