@@ -49,6 +49,13 @@ generate: build need-gcc ## write golden files and generated documents anew
 demo: build ## play the story of a deal against a running server
 	@exec bin/sidequest demo
 
+# As long as TORTURE says; the same choices again with SIDEQUEST_SEED=…; one kind of
+# fault alone with TORTURE_ONLY="killed at relay".
+TORTURE ?= 10m
+.PHONY: torture
+torture: need-postgres need-gcc ## make everything fail under load and write docs/reliability.md
+	@TORTURE=$(TORTURE) CGO_ENABLED=1 go test -race -count=1 -v -timeout 24h ./torture
+
 # A look at whether it still works: make bench-eventstore BENCHFLAGS=-short
 .PHONY: bench-eventstore
 bench-eventstore: need-postgres ## measure the event store beside single inserts and other event stores
