@@ -90,7 +90,7 @@ func TestARelayBeginsTheCopyAnewWhenTheLogIsExchangedUnderIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go (&eventstore.Relay{Store: p.Store, JetStream: js, Owner: "relay"}).Run(t.Context()) //nolint:errcheck // it returns nil
+	go (&eventstore.Relay{Store: p.Store, JetStream: js, Owner: "relay"}).Run(t.Context())
 	last := func() string {
 		stream, err := js.Stream(t.Context(), "MKT")
 		if err != nil {

@@ -5,16 +5,11 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"sidequest/domain"
 	"sidequest/eventstore"
@@ -48,18 +43,18 @@ func (f *field) levels() {
 		return err == nil && len(behind) == 1 && behind[0] == 0
 	})
 	if !ok {
-		f.violate("the views do not come level with the log")
+		f.violatef("the views do not come level with the log")
 	}
 }
 
 // none notes every row that a query finds.
-func (f *field) none(what, sql string, args ...any) {
-	found, err := query[string](f, sql, args...)
+func (f *field) none(what, sql string) {
+	found, err := query[string](f, sql)
 	if err != nil {
-		f.violate("cannot check: %s: %v", what, err)
+		f.violatef("cannot check: %s: %v", what, err)
 	}
 	if len(found) > 0 {
-		f.violate("%s: %d, such as %s", what, len(found), strings.Join(found[:min(3, len(found))], ", "))
+		f.violatef("%s: %d, such as %s", what, len(found), strings.Join(found[:min(3, len(found))], ", "))
 	}
 }
 
@@ -122,7 +117,7 @@ func (f *field) everyDeedIsDoneOnce() {
 		FROM log.operations
 		WHERE owner = ANY ($1)`, agents)
 	if err != nil {
-		f.violate("cannot read the receipts: %v", err)
+		f.violatef("cannot read the receipts: %v", err)
 		return
 	}
 	receipts := map[string]string{}
@@ -132,16 +127,16 @@ func (f *field) everyDeedIsDoneOnce() {
 	}
 	deeds := f.history()
 	if len(receipts) != len(deeds) {
-		f.violate("%d operations were answered and %d are on record", len(deeds), len(receipts))
+		f.violatef("%d operations were answered and %d are on record", len(deeds), len(receipts))
 	}
 	for _, d := range deeds {
 		id := domain.DeriveID("op", string(d.by.key), d.args["operationKey"].(string))
 		status, result, _ := strings.Cut(receipts[id], " ")
 		switch {
 		case d.answer.OK && (status != "confirmed" || !sameJSON(result, string(d.answer.Result)) || d.answer.OperationID != id):
-			f.violate("%s %s was answered %s and is on record as %s", d.tool, id, d.answer.raw, receipts[id])
+			f.violatef("%s %s was answered %s and is on record as %s", d.tool, id, d.answer.raw, receipts[id])
 		case !d.answer.OK && status != "refused":
-			f.violate("%s %s was refused with %s and is on record as %s", d.tool, id, d.answer.raw, receipts[id])
+			f.violatef("%s %s was refused with %s and is on record as %s", d.tool, id, d.answer.raw, receipts[id])
 		}
 	}
 }
@@ -169,7 +164,7 @@ func (f *field) everyRepeatIsAnsweredTheSame(n int) {
 		again, err := f.insist(ctx, d.by, d.tool, d.args)
 		cancel()
 		if err != nil || again.raw != d.answer.raw {
-			f.violate("%s was answered %s, and when repeated %s %v", d.tool, d.answer.raw, again.raw, err)
+			f.violatef("%s was answered %s, and when repeated %s %v", d.tool, d.answer.raw, again.raw, err)
 		}
 	}
 }
@@ -191,7 +186,7 @@ func (f *field) hashesChain() {
 		return err
 	})
 	if err != nil {
-		f.violate("%v", err)
+		f.violatef("%v", err)
 	}
 }
 
@@ -207,7 +202,7 @@ func (f *field) viewsAreFoldsOfTheLog() {
 		return nil
 	})
 	if err != nil {
-		f.violate("%v", err)
+		f.violatef("%v", err)
 	}
 }
 
@@ -235,7 +230,7 @@ func (f *field) isFold(ctx context.Context, s *eventstore.Store, view *projectio
 		}
 		if before == after {
 			if diff := cmp.Diff(live, rebuilt); diff != "" {
-				f.violate("view %s is not a fold of the log (-live +rebuilt):\n%s", view.Name, diff)
+				f.violatef("view %s is not a fold of the log (-live +rebuilt):\n%s", view.Name, diff)
 			}
 			return nil
 		}
@@ -275,142 +270,18 @@ func (f *field) dump(ctx context.Context, view *projections.Projection) (map[str
 func (f *field) tailsSawTheLog() {
 	want, err := query[string](f, `SELECT id FROM log.events ORDER BY pos`)
 	if err != nil {
-		f.violate("cannot read the log: %v", err)
+		f.violatef("cannot read the log: %v", err)
 		return
 	}
 	for i, t := range f.tails {
 		if !eventually(patience, func() bool { return len(t.seen()) >= len(want) }) {
-			f.violate("tail %d saw %d of %d events", i, len(t.seen()), len(want))
+			f.violatef("tail %d saw %d of %d events", i, len(t.seen()), len(want))
 			continue
 		}
 		if seen := t.seen(); !slices.Equal(seen[:len(want)], want) {
-			f.violate("tail %d saw other events than there are", i)
+			f.violatef("tail %d saw other events than there are", i)
 		}
 	}
-}
-
-// stream is the copy of the log.
-const stream = "MKT"
-
-// A copied is one message of the copy.
-type copied struct {
-	ID, Event, Data string
-}
-
-// copyIsTheLog compares the whole stream with the log: all of it, once, in order.
-func (f *field) copyIsTheLog() {
-	var epoch, head int64
-	ok := eventually(patience, func() bool {
-		at, err := query[string](f, `SELECT epoch || '.' || pos FROM log.head`)
-		if err != nil {
-			return false
-		}
-		epoch, head = messageID(at[0])
-		got, err := f.lastCopied()
-		return err == nil && got == at[0]
-	})
-	if !ok {
-		got, err := f.lastCopied()
-		f.violate("the copy in JetStream ends at %q and not at %d.%d: %v", got, epoch, head, err)
-		return
-	}
-	got, err := f.copies()
-	if err != nil {
-		f.violate("cannot read the copy: %v", err)
-		return
-	}
-	log, err := query[string](f, `SELECT id || ' ' || convert_from(data, 'UTF8') FROM log.events ORDER BY pos`)
-	if err != nil {
-		f.violate("cannot read the log: %v", err)
-		return
-	}
-	var want []copied
-	for i, line := range log {
-		id, data, _ := strings.Cut(line, " ")
-		want = append(want, copied{fmt.Sprintf("%d.%d", epoch, i+1), id, data})
-	}
-	if len(got) < len(want) { // the head has been copied, so this is a hole
-		f.violate("the copy has %d messages for %d events", len(got), len(want))
-		return
-	}
-	for i := range want {
-		if got[i] != want[i] {
-			f.violate("message %d of the copy is %v, want %v", i+1, got[i], want[i])
-			return
-		}
-	}
-}
-
-// withCopy does something with the stream.
-func (f *field) withCopy(do func(context.Context, jetstream.JetStream, jetstream.Stream) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	conn, err := nats.Connect(f.nats.url())
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		return err
-	}
-	s, err := js.Stream(ctx, stream)
-	if err != nil {
-		return err
-	}
-	return do(ctx, js, s)
-}
-
-// lastCopied returns the id of the stream's last message, "" if it is empty.
-func (f *field) lastCopied() (id string, err error) {
-	err = f.withCopy(func(ctx context.Context, _ jetstream.JetStream, s jetstream.Stream) error {
-		info, err := s.Info(ctx)
-		if err != nil || info.State.Msgs == 0 {
-			return err
-		}
-		m, err := s.GetMsg(ctx, info.State.LastSeq)
-		if err == nil {
-			id = m.Header.Get(nats.MsgIdHdr)
-		}
-		return err
-	})
-	return id, err
-}
-
-// copies reads the whole stream.
-func (f *field) copies() (all []copied, err error) {
-	err = f.withCopy(func(ctx context.Context, js jetstream.JetStream, s jetstream.Stream) error {
-		info, err := s.Info(ctx)
-		if err != nil {
-			return err
-		}
-		consumer, err := js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{})
-		if err != nil {
-			return err
-		}
-		messages, err := consumer.Messages()
-		if err != nil {
-			return err
-		}
-		defer messages.Stop()
-		for range info.State.Msgs {
-			m, err := messages.Next(jetstream.NextMaxWait(10 * time.Second))
-			if err != nil {
-				return err
-			}
-			all = append(all, copied{m.Headers().Get(nats.MsgIdHdr), m.Headers().Get("Sidequest-Event-Id"), string(m.Data())})
-		}
-		return nil
-	})
-	return all, err
-}
-
-// messageID splits an id of the copy into epoch and position.
-func messageID(id string) (epoch, pos int64) {
-	a, b, _ := strings.Cut(id, ".")
-	epoch, _ = strconv.ParseInt(a, 10, 64)
-	pos, _ = strconv.ParseInt(b, 10, 64)
-	return epoch, pos
 }
 
 // listenersHeardTheFeed compares what each listener heard, over all its streams,
@@ -428,23 +299,7 @@ func (f *field) listenersHeardTheFeed() {
 			return err == nil && len(l.ids()) >= len(want)
 		})
 		if diff := cmp.Diff(want, l.ids()); diff != "" && (!ok || len(want) > 0) {
-			f.violate("a listener of %s for %s heard something else than the feed (-feed +heard):\n%.1000s", l.feed, l.audience, diff)
+			f.violatef("a listener of %s for %s heard something else than the feed (-feed +heard):\n%.1000s", l.feed, l.audience, diff)
 		}
 	}
-}
-
-// awake says whether a process answers that it is well.
-func (s *slot) awake() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), attemptLimit)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.origin()+"/health", http.NoBody)
-	if err != nil {
-		return false
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return false
-	}
-	defer res.Body.Close()
-	return res.StatusCode == http.StatusOK
 }

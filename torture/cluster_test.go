@@ -47,14 +47,14 @@ func (f *field) stopNode(holder bool) {
 		return err
 	})
 	if err != nil || leader == "" {
-		f.violate("nobody holds the copy: %v", err)
+		f.violatef("nobody holds the copy: %v", err)
 		return
 	}
 	for _, n := range f.nats.nodes {
 		if (n.name == leader) == holder {
 			n.stop()
 			if !f.progress(20) {
-				f.violate("writes wait for a node of NATS")
+				f.violatef("writes wait for a node of NATS")
 			}
 			f.nats.resume(n)
 			return

@@ -59,13 +59,13 @@ func (f *field) round(n int, ft fault) (violations []string, took time.Duration)
 	}
 	l := f.deals(fmt.Sprintf("r%d", n))
 	if !f.progress(5) {
-		f.violate("agents do not get on before the fault")
+		f.violatef("agents do not get on before the fault")
 	}
 	if !ft.alone {
 		ft.strike(f)
 	}
 	if !f.progress(10) {
-		f.violate("agents do not get on after the fault")
+		f.violatef("agents do not get on after the fault")
 	}
 	l.stop()
 	f.check()

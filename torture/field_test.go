@@ -169,7 +169,7 @@ func (f *field) join(names ...string) {
 	for _, a := range f.agents {
 		minting.Go(func() {
 			for i := range a.tokens {
-				out, err := f.command(nil, "token", "--agent", a.name, "--ttl", "24h")
+				out, err := f.command("token", "--agent", a.name, "--ttl", "24h")
 				if err != nil {
 					f.t.Error(err)
 				}
@@ -226,8 +226,8 @@ func (f *field) serve(slots []*slot) {
 	f.slots = slots
 }
 
-// violate notes that something happened that must not.
-func (f *field) violate(format string, args ...any) {
+// violatef notes that something happened that must not.
+func (f *field) violatef(format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.violations) < 20 {

@@ -90,7 +90,7 @@ func (f *field) write(by *agent, tool string, args map[string]any) (answer, bool
 		got, err = f.insist(ctx, by, tool, args)
 	}
 	if err != nil {
-		f.violate("a write was never answered: %v\n%s", err, f.activity())
+		f.violatef("a write was never answered: %v\n%s", err, f.activity())
 		return answer{}, false
 	}
 	f.mu.Lock()
@@ -106,7 +106,7 @@ func (f *field) write(by *agent, tool string, args map[string]any) (answer, bool
 func (f *field) must(by *agent, tool string, args map[string]any) (answer, bool) {
 	got, ok := f.write(by, tool, args)
 	if ok && !got.OK {
-		f.violate("%s of %s was refused: %s", tool, by.name, got.raw)
+		f.violatef("%s of %s was refused: %s", tool, by.name, got.raw)
 	}
 	return got, ok && got.OK
 }
@@ -152,7 +152,7 @@ func (l *load) deal(hirer *agent, key string, chance *rand.Rand) {
 	// A refusal that belongs on the record is repeated like a success.
 	late, ok := f.write(hirer, "close_request", map[string]any{"operationKey": key + "-late", "requestId": id})
 	if ok && late.OK && status == "picked" {
-		f.violate("a picked request was closed: %s", late.raw)
+		f.violatef("a picked request was closed: %s", late.raw)
 	}
 }
 
@@ -163,7 +163,7 @@ func (f *field) finds(reader *agent, id, status, quote string) {
 	defer cancel()
 	got, err := f.insist(ctx, reader, "list_quotes", map[string]any{"requestId": id})
 	if err != nil {
-		f.violate("a read was never answered: %v\n%s", err, f.activity())
+		f.violatef("a read was never answered: %v\n%s", err, f.activity())
 		return
 	}
 	var list struct {
@@ -178,7 +178,7 @@ func (f *field) finds(reader *agent, id, status, quote string) {
 		quotes = append(quotes, q.QuoteID)
 	}
 	if !got.OK || list.Status != status || quote != "" && !slices.Contains(quotes, quote) {
-		f.violate("%s does not see its own write: request %s should be %s with quote %q, and reads %s", reader.name, id, status, quote, got.raw)
+		f.violatef("%s does not see its own write: request %s should be %s with quote %q, and reads %s", reader.name, id, status, quote, got.raw)
 	}
 }
 

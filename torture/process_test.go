@@ -146,11 +146,11 @@ func (p *child) until(text string) (string, error) {
 }
 
 // command runs a command of the program to its end and returns what it printed.
-func (f *field) command(extra []string, args ...string) (string, error) {
+func (f *field) command(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, f.program, args...)
-	cmd.Env = append(f.environment(), extra...)
+	cmd.Env = f.environment()
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

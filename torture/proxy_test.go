@@ -29,7 +29,7 @@ const largeStatement = 1000
 func newProxy(t *testing.T, c *postgres.Cluster) *proxy {
 	t.Helper()
 	dir := throwaway(t)
-	l, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432")) //nolint:noctx // it lives as long as the test
+	l, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func (p *proxy) accept() {
 		p.mu.Lock()
 		target := p.target
 		p.mu.Unlock()
-		server, err := net.Dial("unix", target) //nolint:noctx // a socket of this machine
+		server, err := net.Dial("unix", target)
 		if err != nil {
 			_ = client.Close()
 			continue

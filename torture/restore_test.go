@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,7 @@ func restoreDump(f *field) {
 	f.levels()
 	file := filepath.Join(f.dir, "dump")
 	if err := pgTool("pg_dump", "--format=custom", "--file="+file, "--dbname="+f.cluster().URL(postgres.Database, postgres.Super)); err != nil {
-		f.violate("%v", err)
+		f.violatef("%v", err)
 		return
 	}
 	kept := f.done()
@@ -40,18 +41,18 @@ func restoreDump(f *field) {
 	}
 	deeds := f.history()
 	if err := f.cluster().Stop(context.Background()); err != nil {
-		f.violate("%v", err)
+		f.violatef("%v", err)
 	}
 	f.forget(deeds[:kept])
 
 	next := newCluster(f.t)
 	if err := pgTool("pg_restore", "--exit-on-error", "--dbname="+next.URL(postgres.Database, postgres.Super), file); err != nil {
-		f.violate("%v", err)
+		f.violatef("%v", err)
 		return
 	}
 	f.move(next)
-	if _, err := f.command(nil, "epoch"); err != nil {
-		f.violate("%v", err)
+	if _, err := f.command("epoch"); err != nil {
+		f.violatef("%v", err)
 	}
 	told := f.told()
 	for _, s := range f.slots {
@@ -61,7 +62,7 @@ func restoreDump(f *field) {
 		f.write(d.by, d.tool, d.args)
 	}
 	if !eventually(patience, func() bool { return f.told() >= told+len(f.listeners) }) {
-		f.violate("of %d listeners %d were told that the log was exchanged", len(f.listeners), f.told()-told)
+		f.violatef("of %d listeners %d were told that the log was exchanged", len(f.listeners), f.told()-told)
 	}
 }
 
@@ -69,7 +70,7 @@ func restoreDump(f *field) {
 // the tails anew.
 func (f *field) forget(deeds []deed) {
 	f.mu.Lock()
-	f.deeds = deeds[:len(deeds):len(deeds)]
+	f.deeds = slices.Clip(deeds)
 	f.mu.Unlock()
 	for _, t := range f.tails {
 		t.forget()

@@ -45,10 +45,10 @@ func (f *field) killCommand(env string, args ...string) {
 	case <-time.After(patience):
 	}
 	if !eventually(time.Millisecond, func() bool { return isClosed(c.exited) }) || !c.killed() {
-		f.violate("%s did not kill %v: %s", env, args, c.said())
+		f.violatef("%s did not kill %v: %s", env, args, c.said())
 	}
-	if _, err := f.command(nil, args...); err != nil {
-		f.violate("after the kill: %v", err)
+	if _, err := f.command(args...); err != nil {
+		f.violatef("after the kill: %v", err)
 	}
 }
 
@@ -63,11 +63,11 @@ func (f *field) killServers(env string, lead func()) {
 		return slices.ContainsFunc(f.slots, func(s *slot) bool { return isClosed(s.now().exited) })
 	})
 	if !died {
-		f.violate("no process came to %s", env)
+		f.violatef("no process came to %s", env)
 	}
 	for _, s := range f.slots {
 		if c := s.now(); isClosed(c.exited) && !c.killed() {
-			f.violate("a process ended by itself: %v: %s", c.err, c.said())
+			f.violatef("a process ended by itself: %v: %s", c.err, c.said())
 		}
 		s.restart()
 	}
@@ -91,7 +91,7 @@ func killAtRandom(f *field) {
 
 func crashPostgres(f *field) {
 	if err := f.cluster().Crash(context.Background()); err != nil {
-		f.violate("%v", err)
+		f.violatef("%v", err)
 	}
 }
 
@@ -99,7 +99,7 @@ func terminateAppends(f *field) {
 	for range 5 {
 		_, err := query[bool](f, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sidequest append'`)
 		if err != nil {
-			f.violate("%v", err)
+			f.violatef("%v", err)
 		}
 		f.progress(2)
 	}
@@ -108,7 +108,7 @@ func terminateAppends(f *field) {
 func cutInCommit(f *field) {
 	f.proxy.cut(8)
 	if !eventually(patience, func() bool { return f.proxy.left() == 0 }) {
-		f.violate("%d appends were not there to be cut", f.proxy.left())
+		f.violatef("%d appends were not there to be cut", f.proxy.left())
 		f.proxy.cut(0)
 	}
 }
@@ -127,7 +127,7 @@ func stopNATS(f *field) {
 	before := f.measured()
 	f.nats.nodes[0].stop()
 	if !f.progress(30) {
-		f.violate("writes wait for NATS")
+		f.violatef("writes wait for NATS")
 	}
 	during := f.measured()
 	f.nats.resume(f.nats.nodes[0])
@@ -155,7 +155,7 @@ func deleteStore(f *field) {
 	n := f.nats.nodes[0]
 	n.stop()
 	if err := os.RemoveAll(n.store); err != nil {
-		f.violate("%v", err)
+		f.violatef("%v", err)
 	}
 	f.progress(5)
 	f.nats.resume(n)
@@ -167,7 +167,7 @@ func truncateStore(f *field) {
 	n.stop()
 	files, err := n.truncate()
 	if err != nil || files == 0 {
-		f.violate("%d files were truncated: %v", files, err)
+		f.violatef("%d files were truncated: %v", files, err)
 	}
 	f.progress(5)
 	f.nats.resume(n)
@@ -176,7 +176,7 @@ func truncateStore(f *field) {
 // copyIsTheLogSoFar waits until there is a copy that can lose something.
 func (f *field) copyIsTheLogSoFar() {
 	if !eventually(patience, func() bool { id, err := f.lastCopied(); return err == nil && id != "" }) {
-		f.violate("there is no copy")
+		f.violatef("there is no copy")
 	}
 }
 
@@ -195,7 +195,7 @@ func fillStore(f *field) {
 	}
 	f.nats.resume(n)
 	if !f.progress(60) {
-		f.violate("writes wait for the disk of NATS")
+		f.violatef("writes wait for the disk of NATS")
 	}
 	n.stop()
 	n.store, n.room = roomy.store, roomy.room
@@ -214,7 +214,7 @@ func natsAhead(f *field) {
 		_, pos := messageID(id)
 		return err == nil && pos > 0 && pos != foreignPosition
 	}) {
-		f.violate("the copy is not begun anew")
+		f.violatef("the copy is not begun anew")
 	}
 }
 
@@ -228,7 +228,7 @@ func (f *field) publishForeign() {
 		return err == nil
 	})
 	if !ok {
-		f.violate("cannot publish to the copy")
+		f.violatef("cannot publish to the copy")
 	}
 }
 
@@ -237,13 +237,13 @@ func holdTransaction(f *field) {
 	ctx := context.Background()
 	conn, err := f.direct(ctx, postgres.Super)
 	if err != nil {
-		f.violate("%v", err)
+		f.violatef("%v", err)
 		return
 	}
 	defer conn.Close(ctx)
 	for _, sql := range []string{`BEGIN`, `SELECT pg_current_xact_id()`} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
-			f.violate("%v", err)
+			f.violatef("%v", err)
 		}
 	}
 	for _, t := range f.tails {
@@ -257,7 +257,7 @@ func holdTransaction(f *field) {
 	lag := max(f.tails[0].worst(), f.tails[1].worst())
 	recordLimit("lag of tails beside an idle transaction, ms", float64(lag.Microseconds())/1000, 1000)
 	if lag > time.Second {
-		f.violate("a tail was %s behind", lag)
+		f.violatef("a tail was %s behind", lag)
 	}
 }
 
@@ -279,7 +279,7 @@ func stopAt(p failpoint.Point) func(*field) {
 			return false
 		})
 		if !found {
-			f.violate("no process stopped at %s", p)
+			f.violatef("no process stopped at %s", p)
 		}
 		for _, s := range f.slots {
 			if s != stopped {
@@ -289,11 +289,11 @@ func stopAt(p failpoint.Point) func(*field) {
 		began := time.Now()
 		head, err := query[string](f, `SELECT epoch || '.' || pos FROM log.head`)
 		if err != nil {
-			f.violate("%v", err)
+			f.violatef("%v", err)
 			return
 		}
 		if !f.progress(5) || !eventually(patience, func() bool { return f.passed(head[0]) }) {
-			f.violate("nobody takes over from a process stopped at %s", p)
+			f.violatef("nobody takes over from a process stopped at %s", p)
 		}
 		recordLimit(fmt.Sprintf("others go on when one stops at %s, s", p), time.Since(began).Seconds(), 15)
 		_ = stopped.now().cmd.Process.Signal(syscall.SIGCONT)

@@ -70,8 +70,8 @@ func (f *field) order(all []fault) []fault {
 // tour does what agents do not: it leads past the points of commands.
 func (f *field) tour() {
 	for _, command := range [][]string{{"seal"}, {"rebuild", "feed"}, {"verify"}} {
-		if _, err := f.command(nil, command...); err != nil {
-			f.violate("%v", err)
+		if _, err := f.command(command...); err != nil {
+			f.violatef("%v", err)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func (f *field) everyPointWasReached() {
 	}
 	for _, p := range failpoint.All() {
 		if !eventually(patience, func() bool { return slices.Contains(reached(), string(p)) }) {
-			f.violate("no process ever came to %s", p)
+			f.violatef("no process ever came to %s", p)
 		}
 	}
 }

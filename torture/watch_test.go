@@ -107,7 +107,7 @@ func (t *tail) read(ctx context.Context, f *field, conn *pgx.Conn) error {
 	var lag time.Duration
 	_, err = pgx.ForEachRow(rows, []any{&pos, &id, &lag}, func() error {
 		if pos != int64(len(t.ids))+1 {
-			f.violate("a tail saw position %d after %d", pos, len(t.ids))
+			f.violatef("a tail saw position %d after %d", pos, len(t.ids))
 			return errors.New("out of order")
 		}
 		t.ids, t.lag = append(t.ids, id), max(t.lag, lag)
@@ -148,7 +148,7 @@ func (f *field) readCopy() *outsider {
 	f.background(func(ctx context.Context) {
 		conn, err := nats.Connect(f.nats.url(), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
 		if err != nil {
-			f.violate("the outsider cannot connect: %v", err)
+			f.violatef("the outsider cannot connect: %v", err)
 			return
 		}
 		defer conn.Close()
@@ -183,7 +183,7 @@ func (o *outsider) consume(ctx context.Context, f *field, js jetstream.JetStream
 			continue
 		}
 		if before >= 0 && (pos > before+1 || era != epoch && pos != 1) {
-			f.violate("the copy in JetStream goes on with %d.%d after %d.%d", era, pos, epoch, before)
+			f.violatef("the copy in JetStream goes on with %d.%d after %d.%d", era, pos, epoch, before)
 		}
 		epoch, before = era, pos
 	}
