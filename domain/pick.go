@@ -148,7 +148,7 @@ func (b *ExecutionBudget) checkKind() error {
 	case BudgetCall:
 		return first(
 			checkAddress("/executionBudget/target", b.Target),
-			checkText("/executionBudget/function", b.Function),
+			checkSignature("/executionBudget/function", b.Function),
 		)
 	}
 	return Refuse(Invalid, "the kind is advance or call").At("/executionBudget/kind")

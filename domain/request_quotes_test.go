@@ -179,6 +179,8 @@ func TestRequestQuotesRefuses(t *testing.T) {
 		err    string
 		field  string
 	}{
+		{"a title that shows nothing", func(c *domain.RequestQuotes) { c.Title = "\u200b\u3164\ufeff" }, "invalid", "/title"},
+		{"a title that is no text", func(c *domain.RequestQuotes) { c.Title = "a\ufffe" }, "invalid", "/title"},
 		{"a blank title", func(c *domain.RequestQuotes) { c.Title = " \n" }, "invalid", "/title"},
 		{"a control character in the brief", func(c *domain.RequestQuotes) { c.Brief = "a\x00b" }, "invalid", "/brief"},
 		{"a blank criterion", func(c *domain.RequestQuotes) { c.AcceptanceCriteria = []string{"ok", ""} }, "invalid", "/acceptanceCriteria/1"},

@@ -108,15 +108,33 @@ func (id QuoteID) Request() RequestID {
 // checkText refuses text that says nothing or carries control characters. Its
 // length is bounded where arguments enter.
 func checkText(field, s string) error {
-	if strings.TrimSpace(s) == "" {
+	if strings.TrimFunc(s, invisible) == "" {
 		return Refuse(Invalid, "write something here; blank text says nothing").At(field)
 	}
 	return checkNote(field, s)
 }
 
+var signatureShape = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]*\([A-Za-z0-9_$,()\[\]]*\)$`)
+
+// checkSignature refuses what is no signature of a contract function.
+func checkSignature(field, s string) error {
+	if !signatureShape.MatchString(s) {
+		return Refuse(Invalid, "give the signature of a function with the types of its arguments, such as mint(address,uint256)").At(field)
+	}
+	return nil
+}
+
+// invisible says whether a letter shows nothing: space, format characters, and the
+// fillers that count as letters.
+func invisible(r rune) bool {
+	return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || strings.ContainsRune("\u115f\u1160\u2800\u3164\uffa0", r)
+}
+
 // checkNote is checkText for text that may be absent.
 func checkNote(field, s string) error {
-	bad := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\r\t", r) }
+	bad := func(r rune) bool {
+		return unicode.IsControl(r) && !strings.ContainsRune("\n\r\t", r) || unicode.Is(unicode.Noncharacter_Code_Point, r)
+	}
 	if strings.ContainsFunc(s, bad) {
 		return Refuse(Invalid, "remove the control characters; only line breaks and tabs are allowed").At(field)
 	}

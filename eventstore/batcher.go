@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -49,6 +50,11 @@ type batcher struct {
 	queue chan *member
 	conn  *pgx.Conn
 
+	// token is held by whoever appends: run, or a caller who finds it free and
+	// nobody waiting, and so spares the way through the queue.
+	token chan struct{}
+	last  atomic.Int64 // members of the last batch
+
 	marked chan struct{} // has a value when followers are to be woken
 
 	// fresh hands committed events to a relay in this process, so that it need not
@@ -73,14 +79,19 @@ type outcome struct {
 func newBatcher(url string, wake *Wake, log *slog.Logger) *batcher {
 	return &batcher{
 		url: url, wake: wake, log: log,
-		queue: make(chan *member, queueMembers), marked: make(chan struct{}, 1), fresh: make(chan []Recorded, freshBatches),
+		queue: make(chan *member, queueMembers), token: make(chan struct{}, 1), marked: make(chan struct{}, 1), fresh: make(chan []Recorded, freshBatches),
 	}
 }
 
-// append queues a decision and waits for its outcome. A caller that leaves does
+// append appends a decision, by itself if nothing else is to be appended, else
+// with all others that queue, and returns its outcome. A caller that leaves does
 // not stop the write.
 func (b *batcher) append(ctx context.Context, d *decision) (Receipt, error) {
 	m := &member{d, make(chan outcome, 1)}
+	if b.alone(m) {
+		o := <-m.done
+		return o.receipt, o.err
+	}
 	select {
 	case b.queue <- m:
 	default:
@@ -94,6 +105,24 @@ func (b *batcher) append(ctx context.Context, d *decision) (Receipt, error) {
 	}
 }
 
+// alone appends the member on the caller's goroutine, or returns false where it
+// had better queue: while appends come in batches, they do best together.
+func (b *batcher) alone(m *member) bool {
+	if b.last.Load() > 1 || len(b.queue) > 0 {
+		return false
+	}
+	select {
+	case <-b.token:
+	default:
+		return false
+	}
+	defer b.giveToken()
+	b.commit([]*member{m})
+	return true
+}
+
+func (b *batcher) giveToken() { b.token <- struct{}{} }
+
 // run appends batch after batch until ctx is done and the queue is empty.
 func (b *batcher) run(ctx context.Context) error {
 	defer b.hangUp()
@@ -103,39 +132,45 @@ func (b *batcher) run(ctx context.Context) error {
 	defer close(stopped)
 	ringing.Go(func() { b.ring(stopped) })
 
-	last := 0
-	var waiting []*member
+	b.giveToken()
+	defer func() { <-b.token }() // for good: who comes now has come too late
 	for {
-		if len(waiting) == 0 {
-			select {
-			case m := <-b.queue:
-				waiting = append(waiting, m)
-			case <-ctx.Done():
-				if len(b.queue) == 0 {
-					return nil
-				}
-				continue
+		select {
+		case m := <-b.queue:
+			<-b.token
+			b.work([]*member{m})
+			b.giveToken()
+		case <-ctx.Done():
+			if len(b.queue) == 0 {
+				return nil
 			}
 		}
-		waiting = b.gather(waiting, last)
-		batch, rest := compatible(waiting)
+	}
+}
+
+// work appends batches until nothing is left to append.
+func (b *batcher) work(waiting []*member) {
+	for len(waiting) > 0 {
+		batch, rest := compatible(b.gather(waiting))
 		moved := b.commit(batch)
-		waiting, last = dismiss(rest, moved), len(batch)
+		b.last.Store(int64(len(batch)))
+		waiting = b.drain(dismiss(rest, moved))
 	}
 }
 
 // gather takes what has queued. Those whose answers the last batch brought are
 // about to run, and often come back with their next write: they are let go first,
 // lest the first of them become a batch of one, and the others wait for it.
-func (b *batcher) gather(waiting []*member, last int) []*member {
-	for {
+func (b *batcher) gather(waiting []*member) []*member {
+	waiting = b.drain(waiting)
+	for len(waiting) < int(b.last.Load()) {
 		before := len(waiting)
-		waiting = b.drain(waiting)
-		if len(waiting) == before || len(waiting) >= last {
-			return waiting
-		}
 		runtime.Gosched()
+		if waiting = b.drain(waiting); len(waiting) == before {
+			break
+		}
 	}
+	return waiting
 }
 
 func (b *batcher) drain(waiting []*member) []*member {
@@ -234,18 +269,14 @@ func (b *batcher) insist(batch []*member) ([]outcome, error) {
 }
 
 // passing says whether sending the same batch again may help: there is no
-// connection any more, or the server was busy, starting or stopping (SQLSTATE
-// classes 40, 53, 55, 57, 58 and 08). A batch that cannot even be encoded stays so.
+// connection any more, or the server was busy, starting or stopping. A batch that
+// cannot even be encoded stays so.
 func (b *batcher) passing(err error) bool {
 	pg, answered := errors.AsType[*pgconn.PgError](err)
 	if !answered {
 		return b.conn == nil || b.conn.IsClosed()
 	}
-	switch pg.Code[:2] {
-	case "08", "40", "53", "55", "57", "58":
-		return true
-	}
-	return false
+	return passingState(pg.Code)
 }
 
 // makeWay ends sessions that stand still and hold the log, if that is why an

@@ -3,8 +3,6 @@ package eventstore
 import (
 	"cmp"
 	"time"
-
-	"sidequest/domain"
 )
 
 // columns turns a batch into the 24 arguments of log.append_batch, all of them
@@ -72,15 +70,17 @@ type guardColumns struct {
 }
 
 func (c *guardColumns) add(member int, d *decision) {
-	after := map[domain.Stream]int{}
-	for _, e := range d.events {
-		after[e.Stream] = e.Version
-	}
 	for _, g := range d.guards {
+		after := g.version
+		for _, e := range d.events {
+			if e.Stream == g.stream {
+				after = e.Version
+			}
+		}
 		c.member = append(c.member, int32(member))
 		c.stream = append(c.stream, string(g.stream))
 		c.before = append(c.before, int32(g.version))
-		c.after = append(c.after, int32(max(g.version, after[g.stream])))
+		c.after = append(c.after, int32(after))
 	}
 }
 

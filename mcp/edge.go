@@ -23,13 +23,18 @@ func (s *Server) admit(h http.Header, r *http.Request) *ProtocolError {
 	if s.onLoopback() && !isLoopback(hostname(r.Host)) {
 		return refuse(http.StatusForbidden, CodeInvalidRequest, "This host is not served here.")
 	}
+	if r.ContentLength != 0 {
+		// An answer that comes before the body has been read would wait for it,
+		// however slowly it is sent, if the connection were to be used again.
+		h.Set("Connection", "close")
+	}
 	h.Add("Vary", "Origin")
 	if origins := r.Header.Values("Origin"); len(origins) > 0 {
 		if len(origins) > 1 || !s.allowsOrigin(origins[0]) {
 			return refuse(http.StatusForbidden, CodeInvalidRequest, "This origin is not allowed.")
 		}
 		h.Set("Access-Control-Allow-Origin", origins[0])
-		h.Set("Access-Control-Expose-Headers", "WWW-Authenticate, Mcp-Session-Id")
+		h.Set("Access-Control-Expose-Headers", "WWW-Authenticate, Mcp-Session-Id, Retry-After")
 	}
 	switch r.Method {
 	case http.MethodOptions:
@@ -111,7 +116,8 @@ func (s *Server) onLoopback() bool {
 
 // isLoopback keeps a name that was rebound to this machine from being served.
 func isLoopback(host string) bool {
-	return host == "localhost" || net.ParseIP(host).IsLoopback()
+	host = strings.TrimSuffix(host, ".")
+	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
 }
 
 // hostname returns a Host header without its port.
@@ -164,12 +170,16 @@ func quotable(s string) string {
 }
 
 // readBody reads the body under a deadline, so that a client cannot hold the
-// connection by sending it byte by byte.
+// connection by sending it byte by byte. The deadline stays where the body did not
+// arrive: the rest of it is not waited for.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *ProtocolError) {
 	rc := http.NewResponseController(w)
 	setDeadline(rc.SetReadDeadline, time.Now().Add(readTimeout))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
-	setDeadline(rc.SetReadDeadline, time.Time{})
+	if err == nil {
+		setDeadline(rc.SetReadDeadline, time.Time{})
+		w.Header().Del("Connection")
+	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, tooLarge()
 	}

@@ -139,9 +139,16 @@ func (m *Market) logCall(ctx context.Context, c Caller, tool string, in argument
 // meant to be shown is logged under an id.
 func (m *Market) failure(ctx context.Context, tool string, err error) Failure {
 	e, ok := errors.AsType[*domain.Error](err)
+	if !ok && eventstore.Passing(err) {
+		m.Log.WarnContext(ctx, "the database does not answer", "tool", tool, "error", err)
+		e, ok = databaseAway(), true
+	}
 	if !ok {
-		id := NewErrorID()
-		m.Log.ErrorContext(ctx, "call failed", "errorId", id, "tool", tool, "error", err)
+		id, level := NewErrorID(), slog.LevelError
+		if errors.Is(err, context.Canceled) {
+			level = slog.LevelDebug // the caller left, which is no fault of ours
+		}
+		m.Log.Log(ctx, level, "call failed", "errorId", id, "tool", tool, "error", err)
 		return Failure{
 			Code: string(domain.Unavailable), Reason: "internal", Retry: domain.RetrySameKey, ErrorID: id,
 			Message: "Something went wrong on our side. Repeat the call with the same operationKey and arguments.",
@@ -155,6 +162,14 @@ func (m *Market) failure(ctx context.Context, tool string, err error) Failure {
 		f.Reason = string(e.Class)
 	}
 	return f
+}
+
+// databaseAway refuses while the database does not answer. A write may have been
+// recorded all the same; its key finds out.
+func databaseAway() *domain.Error {
+	e := domain.Refuse(domain.Unavailable, "the database does not answer at the moment; repeat the call with the same operationKey and arguments")
+	e.After = 1
+	return e
 }
 
 // reachable leaves out a next step whose tool this program does not have.

@@ -247,8 +247,13 @@ func (s *scanner) refuseVariant(name string, known []string) {
 
 var (
 	envelopeNames = []string{"jsonrpc", "id", "method", "params", "result", "error"}
-	paramNames    = []string{"_meta", "name", "uri", "taskId"}
-	metaNames     = []string{metaProtocolVersion, metaClientCapabilities, "progressToken"}
+	paramNames    = []string{
+		"_meta", "name", "uri", "taskId",
+		// Not read here, but a name that only looks like one of them must not pass as
+		// left out: a cursor that was not seen would begin somewhere else.
+		"arguments", "cursor", "maxEvents", "maxAgeMs", "timeoutMs", "requestState", "inputResponses",
+	}
+	metaNames = []string{metaProtocolVersion, metaClientCapabilities, "progressToken"}
 )
 
 func (s *scanner) message() (Message, error) {
@@ -311,6 +316,9 @@ func (s *scanner) meta(meta *Meta) error {
 	})
 }
 
+// metaMistake is the one mistake of the envelope that is one of the parameters.
+const metaMistake = "The member params._meta must be an object."
+
 // maybeObject walks an object and returns it as a part of the body. Null counts
 // as absent, since some clients write what they do not set; anything else is a
 // mistake.
@@ -338,6 +346,9 @@ func (m *Message) check(mistake string) *ProtocolError {
 	if id != nil && !validID(id) {
 		m.ID = nil
 		return badRequest(CodeInvalidRequest, "The id must be a string or an integer of at most %d bytes.", maxID)
+	}
+	if mistake == metaMistake {
+		return badRequest(CodeInvalidParams, "%s", mistake)
 	}
 	if mistake != "" {
 		return badRequest(CodeInvalidRequest, "%s", mistake)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"sidequest/domain"
+	"sidequest/eventstore"
 )
 
 // The JSON-RPC codes this server answers with.
@@ -132,6 +133,10 @@ func (s *Server) protocolError(ctx context.Context, c *Call, err error) *Protoco
 			p.Challenge = s.challenge(c.path, "insufficient_scope", p.Data.(refusalData).Scope, e.Message)
 		}
 		return p
+	}
+	if eventstore.Passing(err) {
+		s.Log.WarnContext(ctx, "the database does not answer", "method", c.Request.Method, "error", err)
+		return refusal(databaseAway(), c.Caller)
 	}
 	id := NewErrorID()
 	s.Log.ErrorContext(ctx, "request failed", "errorId", id, "method", c.Request.Method, "agent", c.Caller.AgentKey, "error", err)

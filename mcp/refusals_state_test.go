@@ -132,7 +132,7 @@ func refusedPicks() []refusal {
 		{"a pick of a replaced quote", "host", "pick_quote", nil, then(now, replaced), "quote-withdrawn", conflict, "/quoteId", "replaced or withdrawn"},
 		{"a budget in a foreign token", "host", "pick_quote", nil, spend(object{"token": art}), "token-refused", invalid, "/executionBudget/token", "protocol_info"},
 		{"a budget that outlives the work", "host", "pick_quote", nil, spend(object{"expiresAt": "61d"}), "deadline-order", invalid, "/executionBudget/expiresAt", "by the delivery deadline"},
-		{"a budget for no function", "host", "pick_quote", nil, spend(object{"kind": "call", "target": art}), "invalid", "", "/executionBudget/function", "blank"},
+		{"a budget for no function", "host", "pick_quote", nil, spend(object{"kind": "call", "target": art}), "invalid", "", "/executionBudget/function", "signature"},
 		{"a budget of an unknown kind", "host", "pick_quote", nil, spend(object{"kind": "gift"}), "invalid", "", "/executionBudget/kind", "must be one of advance, call"},
 	}
 }

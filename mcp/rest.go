@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sidequest/domain"
+	"sidequest/eventstore"
 )
 
 // An API serves every tool as POST /api/{tool}, with the arguments as the body
@@ -90,6 +91,9 @@ func (a *API) writeEdge(w http.ResponseWriter, e *ProtocolError) {
 func (a *API) writeFailure(w http.ResponseWriter, r *http.Request, c Caller, err error) {
 	f := a.Market.failure(r.Context(), r.PathValue("tool"), err)
 	status := http.StatusInternalServerError
+	if eventstore.Passing(err) {
+		status = restStatus[domain.Unavailable]
+	}
 	if e, ok := errors.AsType[*domain.Error](err); ok {
 		if e.Class == domain.InsufficientScope {
 			f.Scope = c.scopesWith(e.Scope)

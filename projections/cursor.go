@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"slices"
+	"strings"
 
 	"sidequest/domain"
 )
@@ -23,9 +25,9 @@ func (p Place) Less(q Place) bool { return p.Pos < q.Pos || p.Pos == q.Pos && p.
 // endOf is behind every notice of a position.
 func endOf(pos int64) Place { return Place{pos, 1<<16 - 1} }
 
-// Cursors makes and reads the opaque places that clients keep. A cursor is
-// authenticated, not encrypted: its key keeps a mangled one, or one of another
-// feed, from being misread. Equal places give equal cursors, in every process.
+// Cursors makes and reads the opaque places that clients keep. Its key keeps a
+// cursor that is mangled, or of another feed, from being misread, and what it says
+// from being read at all. Equal places give equal cursors, in every process.
 type Cursors struct {
 	Network string          // of the deployment, so that no cursor works in another
 	Keys    map[byte][]byte // by key id, each at least 32 random bytes; old ones still read
@@ -80,23 +82,41 @@ func (c Cursors) DecodePage(list, s string) (int64, error) {
 	return int64(binary.BigEndian.Uint64(body[2:])), nil
 }
 
+// seal returns version and key id in clear, the rest hidden, and the tag. Positions
+// tell strangers how much is going on, so they are nobody's to read. What hides
+// them follows from the tag, so that equal places still give equal cursors.
 func (c Cursors) seal(body []byte, bound string) string {
-	return base64.RawURLEncoding.EncodeToString(append(body, c.tag(body, bound)...))
+	tag := c.tag(body, bound)
+	return base64.RawURLEncoding.EncodeToString(append(c.hide(body, tag), tag...))
 }
 
 func (c Cursors) open(s, prefix, bound string) ([]byte, error) {
-	if len(s) < len(prefix) || s[:len(prefix)] != prefix {
+	encoded, ours := strings.CutPrefix(s, prefix)
+	if !ours || strings.ContainsAny(encoded, "\r\n") { // which the decoder would skip
 		return nil, errCursor()
 	}
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(s[len(prefix):])
-	if err != nil || len(raw) < 2+tagSize {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
+	if err != nil || len(raw) < 2+tagSize || c.Keys[raw[1]] == nil {
 		return nil, errCursor()
 	}
-	body, tag := raw[:len(raw)-tagSize], raw[len(raw)-tagSize:]
-	if c.Keys[body[1]] == nil || !hmac.Equal(tag, c.tag(body, bound)) {
+	hidden, tag := raw[:len(raw)-tagSize], raw[len(raw)-tagSize:]
+	body := c.hide(hidden, tag)
+	if !hmac.Equal(tag, c.tag(body, bound)) {
 		return nil, errCursor()
 	}
 	return body, nil
+}
+
+// hide covers all but version and key id with a mask, or uncovers it again.
+func (c Cursors) hide(body, tag []byte) []byte {
+	h := hmac.New(sha256.New, c.Keys[body[1]])
+	fmt.Fprintf(h, "mask|%x", tag)
+	mask := h.Sum(nil)
+	out := slices.Clone(body)
+	for i := 2; i < len(out) && i-2 < len(mask); i++ {
+		out[i] ^= mask[i-2]
+	}
+	return out
 }
 
 func (c Cursors) tag(body []byte, bound string) []byte {

@@ -2,6 +2,7 @@ package projections
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -26,9 +27,14 @@ func Find(name string) (*Projection, error) {
 // reads go on, and then puts them in the place of the live ones in one step.
 // progress hears how far it is.
 func (p *Projection) Rebuild(ctx context.Context, s *eventstore.Store, progress func(pos, head int64)) error {
+	free, err := p.rebuildAlone(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer free()
 	next := *p
 	next.Name += "_next"
-	err := pgx.BeginFunc(ctx, s.Pool, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, s.Pool, func(tx pgx.Tx) error {
 		if err := lock(ctx, tx, p); err != nil {
 			return err
 		}
@@ -48,6 +54,27 @@ func (p *Projection) Rebuild(ctx context.Context, s *eventstore.Store, progress 
 	}
 	s.Wake.Ring(eventstore.TopicView(p.Checkpoint()))
 	return nil
+}
+
+// rebuildAlone sees that nobody else rebuilds the view at the same time.
+func (p *Projection) rebuildAlone(ctx context.Context, s *eventstore.Store) (free func(), err error) {
+	conn, err := s.Pool.Acquire(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("rebuild %s: %w", p.Name, err)
+	}
+	var alone bool
+	err = conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(hashtext($1))`, "rebuild "+p.Name).Scan(&alone)
+	if err == nil && !alone {
+		err = errors.New("it is being rebuilt already; wait until that is done")
+	}
+	if err != nil {
+		conn.Release()
+		return nil, fmt.Errorf("rebuild %s: %w", p.Name, err)
+	}
+	return func() {
+		_ = conn.Conn().Close(context.WithoutCancel(ctx)) // and the lock with it
+		conn.Release()
+	}, nil
 }
 
 // exchange holds the live view still, applies the little that is missing, and

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+
 	"strconv"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"sidequest/domain"
 	"sidequest/eventstore"
+	"sidequest/postgres"
 	"sidequest/projections"
 	"sidequest/secret"
 )
@@ -126,9 +128,18 @@ func administer(ctx context.Context, stderr io.Writer, do func(context.Context, 
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if d.development() {
+		// Its Postgres runs with the server. A log is also looked after while that
+		// is stopped; where it runs, it is joined.
+		cluster := &postgres.Cluster{Dir: d.Dir, Log: log}
+		if err := cluster.Start(ctx); err != nil {
+			return err
+		}
+		defer stopCluster(ctx, cluster, log)
+	}
 	store, closeStore, err := openStore(ctx, d, log)
 	if err != nil {
-		return fmt.Errorf("the deployment does not answer; a development one is started with `make run`: %w", err)
+		return fmt.Errorf("the deployment does not answer: %w", err)
 	}
 	defer closeStore()
 	return do(ctx, store)

@@ -32,6 +32,8 @@ type deployment struct {
 	NATSURL     string `json:"natsUrl"`
 	KEKFile     string `json:"kekFile"`
 	WakePrefix  string `json:"wakePrefix"`
+
+	Dir string `json:"-"` // the data folder it was found in, "" for none
 }
 
 const deploymentFile = "deployment.json"
@@ -57,13 +59,7 @@ func dev(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 	if err := cluster.Start(ctx); err != nil {
 		return err
 	}
-	defer func() {
-		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
-		defer cancel()
-		if err := cluster.Stop(bye); err != nil {
-			log.Warn("Postgres did not stop", "error", err)
-		}
-	}()
+	defer stopCluster(ctx, cluster, log)
 	if err := migrateURL(ctx, cluster.URL(postgres.Database, postgres.Owner)); err != nil {
 		return err
 	}
@@ -82,10 +78,31 @@ func dev(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 	return run(ctx, cfg, log, func(addr string) { banner(stdout, addr, dir, d, !first) })
 }
 
+// stopCluster ends the use of a private cluster. The last to do so stops it.
+func stopCluster(ctx context.Context, cluster *postgres.Cluster, log *slog.Logger) {
+	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	if err := cluster.Stop(bye); err != nil {
+		log.Warn("Postgres did not stop", "error", err)
+	}
+}
+
+// development says whether the deployment was found in a data folder that has a
+// Postgres of its own.
+func (d *deployment) development() bool {
+	found, err := filepath.Glob(filepath.Join(d.Dir, "postgres*"))
+	return d.Dir != "" && err == nil && len(found) > 0
+}
+
 // complete fills in the configuration of a development process, and leaves a
 // note of it if this is the first on the folder.
 func (d *deployment) complete(ctx context.Context, cfg *config, dir string, cluster *postgres.Cluster, first bool) error {
 	d.KEKFile = filepath.Join(dir, "kek.json")
+	if _, err := os.Stat(d.KEKFile); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(dir, deploymentFile)); err == nil {
+			return fmt.Errorf("the key file %s is gone, and without it nothing that was encrypted here can be read: put it back, or begin anew by removing %s", d.KEKFile, dir)
+		}
+	}
 	if _, err := secret.LoadOrCreate(d.KEKFile); err != nil {
 		return err
 	}
@@ -166,6 +183,7 @@ func loadDeployment() (deployment, error) {
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return deployment{}, fmt.Errorf("read %s: %w", deploymentFile, err)
 	}
+	d.Dir = dir
 	return d, nil
 }
 

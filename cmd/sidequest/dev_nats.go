@@ -41,7 +41,8 @@ func startNATS(ctx context.Context, dir string) (*embeddedNATS, *deployment, err
 		return nil, nil, fmt.Errorf("start NATS: %w", err)
 	}
 	ns.Start()
-	if !ns.ReadyForConnections(20 * time.Second) {
+	if !ready(ctx, ns) {
+		ns.Shutdown()
 		return nil, nil, errors.New("start NATS: it does not get ready")
 	}
 	return &embeddedNATS{ns, lock, fmt.Sprintf("nats://%s@%s", token, ns.Addr())}, nil, nil
@@ -65,6 +66,16 @@ func addressBefore(ctx context.Context) (port int, token string) {
 	}
 	defer l.Close() //nolint:errcheck // it has served its purpose
 	return l.Addr().(*net.TCPAddr).Port, u.User.Username()
+}
+
+// ready waits until the server takes connections and has its store.
+func ready(ctx context.Context, ns *natsserver.Server) bool {
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline) && ctx.Err() == nil; {
+		if ns.ReadyForConnections(100*time.Millisecond) && ns.JetStreamEnabled() {
+			return true
+		}
+	}
+	return false
 }
 
 // stop ends the server and lets another process take its place.

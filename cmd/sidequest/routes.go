@@ -44,7 +44,10 @@ func (p *process) protectedResource(w http.ResponseWriter, _ *http.Request) {
 }
 
 // notFound answers in JSON, which every client of this server understands.
-func notFound(w http.ResponseWriter, _ *http.Request) {
+func notFound(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		w.Header().Set("Connection", "close") // the answer does not wait for a body nobody reads
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusNotFound)
 	_, _ = w.Write([]byte(`{"ok":false,"code":"not-found","message":"There is nothing here. The MCP endpoint is /mcp."}` + "\n"))

@@ -227,6 +227,7 @@ func (p *process) serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           p.routes(),
 		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second, // lifted once a body is there, for what takes longer to answer
 		IdleTimeout:       2 * time.Minute,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 1000},
 		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),

@@ -83,7 +83,7 @@ func token(ctx context.Context, d development, log *slog.Logger, args []string, 
 			return err
 		}
 		fmt.Fprintf(stderr, "agent %s is number %s with the roles %v; the token is for %s until %s\n",
-			r.Agent, t.AgentID, t.Roles, d.resource(r.Board), t.ExpiresAt.Local().Format(time.TimeOnly))
+			r.Agent, t.AgentID, t.Roles, d.resource(r.Board), t.ExpiresAt.Local().Format(time.DateTime))
 		_, err = fmt.Fprintln(stdout, t.Token)
 		return err
 	})
