@@ -41,7 +41,7 @@ func (f *field) copyIsTheLog() {
 		f.violatef("cannot read the copy: %v", err)
 		return
 	}
-	log, err := query[string](f, `SELECT id || ' ' || convert_from(data, 'UTF8') FROM log.events ORDER BY pos`)
+	log, err := query[string](f, `SELECT id || ' ' || convert_from(data, 'UTF8') FROM log.events WHERE pos <= $1 ORDER BY pos`, head)
 	if err != nil {
 		f.violatef("cannot read the log: %v", err)
 		return
