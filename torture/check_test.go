@@ -299,6 +299,9 @@ func (f *field) listenersHeardTheFeed() {
 		}
 		eventually(patience, func() bool { return len(l.ids()) >= len(want) })
 		heard := l.ids()
+		if once := slices.Compact(slices.Sorted(slices.Values(heard))); len(once) != len(heard) {
+			f.violatef("a listener of %s for %s heard %d notices, %d of them again", l.feed, l.audience, len(heard), len(heard)-len(once))
+		}
 		if diff := cmp.Diff(want, heard[:min(len(want), len(heard))]); diff != "" && len(want) > 0 {
 			f.violatef("a listener of %s for %s heard something else than the feed (-feed +heard):\n%.1000s", l.feed, l.audience, diff)
 		}
