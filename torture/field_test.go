@@ -59,7 +59,7 @@ type field struct {
 // openField brings up everything, with so many processes and NATS nodes.
 func openField(t *testing.T, seed uint64, processes, nodes int) *field {
 	t.Helper()
-	f := &field{t: t, chance: rand.New(rand.NewPCG(seed, 1)), program: binary(t), dir: throwaway(t)}
+	f := &field{t: t, chance: rand.New(rand.NewPCG(seed, 1)), program: binary(t), dir: throwaway(t, "sidequest-torture-")}
 	f.db = newCluster(t)
 	f.migrate(f.db)
 	f.proxy = newProxy(t, f.db)
@@ -79,9 +79,9 @@ func openField(t *testing.T, seed uint64, processes, nodes int) *field {
 }
 
 // throwaway returns a folder that the server's user can reach, gone with the test.
-func throwaway(t *testing.T) string {
+func throwaway(t *testing.T, prefix string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sidequest-torture-") //nolint:usetesting // its parents must be open to another user
+	dir, err := os.MkdirTemp("", prefix) //nolint:usetesting // its parents must be open to another user
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,8 @@ func throwaway(t *testing.T) string {
 
 func newCluster(t *testing.T) *postgres.Cluster {
 	t.Helper()
-	c := &postgres.Cluster{Dir: throwaway(t), Throwaway: true}
+	// After a run that was killed, sidequest testdb sweeps folders of this name.
+	c := &postgres.Cluster{Dir: throwaway(t, "sidequest-testdb-"), Throwaway: true}
 	if err := c.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ const largeStatement = 1000
 
 func newProxy(t *testing.T, c *postgres.Cluster) *proxy {
 	t.Helper()
-	dir := throwaway(t)
+	dir := throwaway(t, "sidequest-torture-")
 	l, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))
 	if err != nil {
 		t.Fatal(err)

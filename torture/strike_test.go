@@ -184,7 +184,7 @@ func (f *field) copyIsTheLogSoFar() {
 // to a store of bounded size, and back.
 func fillStore(f *field) {
 	n := f.nats.nodes[0]
-	roomy, small := *n, throwaway(f.t)
+	roomy, small := *n, throwaway(f.t, "sidequest-torture-")
 	n.stop()
 	n.store = small
 	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=600k"); err == nil {
