@@ -98,7 +98,7 @@ func (c EraseOperator) Reads(Meta) []Stream { return []Stream{Operators.Stream(c
 // Decide implements [Command]. An operator that is erased already records nothing.
 func (c EraseOperator) Decide(states States, _ Meta) ([]Fact, RegisterOperatorAnswer, error) {
 	o := Operators.In(states, c.OperatorID)
-	answer := RegisterOperatorAnswer{c.OperatorID}
+	answer := RegisterOperatorAnswer(c)
 	switch {
 	case o.Erased:
 		return nil, answer, nil

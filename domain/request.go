@@ -26,24 +26,24 @@ const (
 // until the end, and picked until the delivery deadline. Each deadline is the
 // first moment that is too late.
 type Request struct {
-	Terms  Terms
-	Hash   string // of the terms
-	Status RequestStatus
-	Quotes []Quote // the live ones, at most one per bidder, oldest first
-	Picked QuoteID
-	Task   TaskID
+	Terms  Terms         `json:"terms"`
+	Hash   string        `json:"hash"` // of the terms
+	Status RequestStatus `json:"status"`
+	Quotes []Quote       `json:"quotes"` // the live ones, at most one per bidder, oldest first
+	Picked QuoteID       `json:"picked"`
+	Task   TaskID        `json:"task"`
 
 	gone *goneQuote
 }
 
 // A Quote is an offer to do the work of a request.
 type Quote struct {
-	ID            QuoteID
-	Bidder        Party
-	Token         Address
-	Amount        Amount
-	Note          string
-	ExpectedCosts *Costs
+	ID            QuoteID `json:"id"`
+	Bidder        Party   `json:"bidder"`
+	Token         Address `json:"token"`
+	Amount        Amount  `json:"amount"`
+	Note          string  `json:"note"`
+	ExpectedCosts *Costs  `json:"expectedCosts"`
 }
 
 // A goneQuote was replaced or withdrawn. It links to the one that went before it,

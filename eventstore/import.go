@@ -58,7 +58,7 @@ func (s *Store) Import(ctx context.Context, x *Export) (*Verifier, error) {
 func (i *importer) event(ctx context.Context, e Recorded) error {
 	i.events = append(i.events, []any{
 		e.Position, e.ID, string(e.Stream), e.Version, e.Type, e.Schema, string(e.Actor), e.Board, e.Causation, e.Correlation,
-		e.At, []byte(e.Data), notNull(e.PrevHash), e.Hash,
+		e.At, e.Data, notNull(e.PrevHash), e.Hash,
 	})
 	stream := i.streams[e.Stream]
 	if stream == nil {

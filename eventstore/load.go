@@ -86,7 +86,8 @@ func (s *Store) see(ctx context.Context, op Operation, streams []domain.Stream, 
 	if err := s.openPersonal(ctx, s.Pool, events); err != nil {
 		return sight{}, err
 	}
-	return seen, s.fold(events, &seen)
+	err := s.fold(events, &seen)
+	return seen, err
 }
 
 func (seen *sight) scanReceipt(row pgx.Row) error {

@@ -200,7 +200,7 @@ func encrypt(key []byte, subject, text string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return aead.Seal(nil, nil, []byte(text), []byte(subject)), nil
+	return aead.Seal(nil, nil, []byte(text), []byte(subject)), nil //nolint:gosec // it takes no nonce, since it draws its own
 }
 
 func decrypt(key []byte, subject string, sealed []byte) (string, error) {

@@ -13,7 +13,7 @@ import (
 )
 
 // A Misfit is the first thing in a log that is not as it was recorded.
-type Misfit struct {
+type Misfit struct { //nolint:errname // it is what was found, not a failure to look
 	Position int64 // of the event, or the last one of the seal
 	ID       string
 	Why      string

@@ -117,12 +117,12 @@ func TestVerifyNamesTheFirstEventThatDoesNotFit(t *testing.T) {
 	story(t, p)
 	lines := strings.SplitAfter(export(t, p), "\n")
 	const head = 3 // the head of the export and two seals
-	change := func(at int64, old, new string) func([]string) []string {
+	change := func(at int64, old, changed string) func([]string) []string {
 		return func(l []string) []string {
 			if !strings.Contains(l[head+at-1], old) {
 				t.Errorf("position %d has no %q: %s", at, old, l[head+at-1])
 			}
-			l[head+at-1] = strings.Replace(l[head+at-1], old, new, 1)
+			l[head+at-1] = strings.Replace(l[head+at-1], old, changed, 1)
 			return l
 		}
 	}

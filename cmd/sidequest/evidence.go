@@ -110,7 +110,7 @@ func writeWhole(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }() // once it is renamed there is nothing to remove
 	if err := errors.Join(write(f), f.Sync(), f.Close()); err != nil {
 		return err
 	}

@@ -69,20 +69,21 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		usage(stderr)
 		return errors.New("which command?")
 	}
-	if args[0] == "help" && len(args) == 2 {
-		args = []string{args[1], "--help"}
+	name, rest := args[0], args[1:]
+	if name == "help" && len(rest) == 1 {
+		name, rest = rest[0], []string{"--help"}
 	}
-	if asksForHelp(args[:1]) || args[0] == "help" {
+	if name == "help" || asksForHelp([]string{name}) {
 		usage(stdout)
 		return nil
 	}
 	for _, c := range commands() {
-		if c.name == args[0] {
-			return c.start(ctx, args[1:], stdout, stderr)
+		if c.name == name {
+			return c.start(ctx, rest, stdout, stderr)
 		}
 	}
 	usage(stderr)
-	return fmt.Errorf("there is no command %q", args[0])
+	return fmt.Errorf("there is no command %q", name)
 }
 
 // start runs the command, unless its arguments ask for help or are none of its.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -25,22 +24,18 @@ func erase(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() { ended <- store.Run(running) }()
-		err := eraseOperator(ctx, store, args[0])
+		erased := eraseOperator(ctx, store, args[0])
 		stop()
-		if err = errors.Join(err, <-ended); err != nil {
+		if err := errors.Join(erased, <-ended); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(stdout, "operator %s is erased; the running server destroys the key within a second\n", args[0])
+		_, err := fmt.Fprintf(stdout, "operator %s is erased; the running server destroys the key within a second\n", args[0])
 		return err
 	})
 }
 
 func eraseOperator(ctx context.Context, store *eventstore.Store, id string) error {
-	args, err := json.Marshal(domain.EraseOperator{OperatorID: id})
-	if err != nil {
-		return err
-	}
-	hash, err := eventstore.HashArgs("erase_operator", args)
+	hash, err := eventstore.HashArgs("erase_operator", fmt.Appendf(nil, `{"operatorId":%q}`, id))
 	if err != nil {
 		return err
 	}

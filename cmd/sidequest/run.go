@@ -152,9 +152,7 @@ func (p *process) work(ctx context.Context, ready func(addr string)) error {
 	g.Go(func() error { return p.expire(ctx) })
 	g.Go(func() error { return p.makePartitions(ctx) })
 	g.Go(func() error { return p.sealDays(ctx) })
-	if err := p.catchUp(ctx); err != nil {
-		return errors.Join(err, listener.Close(), g.Wait())
-	}
+	p.catchUp(ctx)
 	g.Go(func() error { return p.serve(ctx, listener) })
 	ready(listener.Addr().String())
 	return g.Wait()
@@ -163,7 +161,7 @@ func (p *process) work(ctx context.Context, ready func(addr string)) error {
 // catchUp waits until the views show nearly all of the log. That takes time only
 // when a version of the program brings a view that is new; it answers nobody until
 // that view can.
-func (p *process) catchUp(ctx context.Context) error {
+func (p *process) catchUp(ctx context.Context) {
 	for {
 		report := p.examine(ctx)
 		behind := int64(0)
@@ -171,13 +169,13 @@ func (p *process) catchUp(ctx context.Context) error {
 			behind = max(behind, lag)
 		}
 		if report.Postgres.OK && (behind <= stuck || len(report.Stuck) > 0) {
-			return nil
+			return
 		}
 		p.log.Info("views are being built", "behind", report.Consumers)
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
-			return nil
+			return
 		}
 	}
 }
