@@ -31,6 +31,10 @@ func TestTheCopyHasNoDoubleWhenPublisherAndNodesOfAClusterDie(t *testing.T) {
 		if len(violations) > 0 {
 			t.Errorf("%s:\n  %s", ft.name, strings.Join(violations, "\n  "))
 		}
+		record(measurement{
+			Name: "faults found, three processes and a NATS cluster of three nodes: " + ft.name,
+			Ours: float64(len(violations)), Goal: "0", Pass: len(violations) == 0,
+		})
 		t.Logf("%s (%.1f s, %d writes so far)", ft.name, took.Seconds(), f.done())
 	}
 }
