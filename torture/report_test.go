@@ -1,10 +1,12 @@
 package torture
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,7 +30,7 @@ func budget() time.Duration {
 	return d
 }
 
-// outcomes is what the faults of this run came to, in the order of the table.
+// outcomes is what the faults of this run came to.
 type outcomes struct {
 	seed uint64
 	rows []*outcome
@@ -103,6 +105,8 @@ func (o *outcomes) publish(t *testing.T) {
 	t.Helper()
 	measurements.Lock()
 	defer measurements.Unlock()
+	slices.SortFunc(o.rows, func(a, b *outcome) int { return cmp.Compare(a.fault.name, b.fault.name) })
+	slices.SortFunc(measurements.rows, func(a, b measurement) int { return cmp.Compare(a.Name, b.Name) })
 	var rows []measurement
 	for _, row := range o.rows {
 		rows = append(rows, measurement{
