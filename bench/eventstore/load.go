@@ -94,9 +94,14 @@ type load struct {
 	next    atomic.Int64 // numbers operations and, over and over, streams
 	acked   atomic.Int64
 
-	rate  float64 // of the last turn
-	ready []eventstore.Prepared
+	ready []prepared
 	taken atomic.Int64
+}
+
+// A prepared write is decided and goes to a stream.
+type prepared struct {
+	eventstore.Prepared
+	stream string
 }
 
 func (l *load) operation() (eventstore.Operation, add) {
@@ -121,8 +126,18 @@ func (l *load) execute(ctx context.Context, _ int) error {
 // prepare decides on as many writes as a turn may take. Only appends are measured
 // then.
 func (l *load) prepare(ctx context.Context, writers int, span time.Duration) error {
-	n := int(max(l.rate*1.6, 1500*min(float64(writers), 8)) * span.Seconds())
-	l.ready, l.rate = make([]eventstore.Prepared, min(n, int(l.streams))), 0
+	n := int(1500 * span.Seconds() * min(float64(writers), 4))
+	if used := int(l.taken.Load()); used >= len(l.ready) {
+		n = max(n, 2*len(l.ready)) // it ended before its time
+	} else {
+		n = max(n, used*3/2)
+	}
+	return l.stock(ctx, n)
+}
+
+// stock decides on so many writes, but on one to each stream at most.
+func (l *load) stock(ctx context.Context, n int) error {
+	l.ready = make([]prepared, min(n, int(l.streams)))
 	l.taken.Store(0)
 	const workers = 8
 	errs := make([]error, workers)
@@ -131,7 +146,8 @@ func (l *load) prepare(ctx context.Context, writers int, span time.Duration) err
 		wg.Go(func() {
 			for i := w; i < len(l.ready) && errs[w] == nil; i += workers {
 				op, cmd := l.operation()
-				l.ready[i], errs[w] = eventstore.Prepare(ctx, l.store.Store, op, cmd)
+				l.ready[i].stream = cmd.id
+				l.ready[i].Prepared, errs[w] = eventstore.Prepare(ctx, l.store.Store, op, cmd)
 			}
 		})
 	}

@@ -191,6 +191,10 @@ func (b *bench) arrival(ctx context.Context, js jetstream.JetStream, s *store, e
 	}
 	defer consuming.Stop()
 	l := &load{store: s, streams: int64(events / 10)}
+	n := int(b.span.Seconds()*float64(b.rounds)*offered) + 1
+	if err := l.stock(ctx, n); err != nil {
+		return err
+	}
 	if err := a.offer(ctx, l, b.span*time.Duration(b.rounds)); err != nil {
 		return err
 	}
@@ -267,19 +271,15 @@ func (a *arrivals) offer(ctx context.Context, l *load, span time.Duration) error
 	tick := time.NewTicker(slice)
 	defer tick.Stop()
 	for began, sent := time.Now(), 0; time.Since(began) < span; <-tick.C {
-		for ; sent < int(time.Since(began).Seconds()*offered); sent++ {
-			op, cmd := l.operation()
+		for ; sent < min(len(l.ready), int(time.Since(began).Seconds()*offered)); sent++ {
+			p := l.ready[sent]
 			wg.Go(func() {
-				p, err := eventstore.Prepare(ctx, l.store.Store, op, cmd)
-				if err == nil {
-					_, err = p.Append(ctx)
-				}
-				if err != nil {
+				if _, err := p.Append(ctx); err != nil {
 					failed.Do(func() { first = err })
 					return
 				}
 				l.acked.Add(1)
-				a.answer(cmd.id)
+				a.answer(p.stream)
 			})
 		}
 	}
