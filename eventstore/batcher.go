@@ -158,16 +158,20 @@ func (b *batcher) work(waiting []*member) {
 	}
 }
 
+// returning is how long those who were just answered are let go first.
+const returning = 50 * time.Microsecond
+
 // gather takes what has queued. Those whose answers the last batch brought are
-// about to run, and often come back with their next write: they are let go first,
-// lest the first of them become a batch of one, and the others wait for it.
+// about to run, and often come back with their next write: they are waited for, a
+// moment since the last of them came, lest the first become a batch of one and the
+// others wait for it. Where appends come one by one there is no wait.
 func (b *batcher) gather(waiting []*member) []*member {
 	waiting = b.drain(waiting)
-	for len(waiting) < int(b.last.Load()) {
+	for came := time.Now(); len(waiting) < int(b.last.Load()) && time.Since(came) < returning; {
 		before := len(waiting)
 		runtime.Gosched()
-		if waiting = b.drain(waiting); len(waiting) == before {
-			break
+		if waiting = b.drain(waiting); len(waiting) > before {
+			came = time.Now()
 		}
 	}
 	return waiting

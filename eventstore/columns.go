@@ -8,9 +8,11 @@ import (
 // columns turns a batch into the 24 arguments of log.append_batch, all of them
 // arrays.
 func columns(batch []*member) []any {
-	var m memberColumns
-	var g guardColumns
-	var e eventColumns
+	guards, events := 0, 0
+	for _, x := range batch {
+		guards, events = guards+len(x.guards), events+len(x.events)
+	}
+	m, g, e := roomForMembers(len(batch)), roomForGuards(guards), roomForEvents(events)
 	for i, x := range batch {
 		m.add(x)
 		g.add(i+1, x.decision)
@@ -25,8 +27,7 @@ func columns(batch []*member) []any {
 
 // scalars turns a single member into the 21 arguments of log.append_one.
 func scalars(m *member) []any {
-	var g guardColumns
-	var e eventColumns
+	g, e := roomForGuards(len(m.guards)), roomForEvents(len(m.events))
 	g.add(1, m.decision)
 	e.add(1, m.events)
 	return []any{
@@ -44,6 +45,14 @@ type memberColumns struct {
 	hash, result                                            [][]byte
 	at                                                      []time.Time
 	last                                                    []int32
+}
+
+func roomForMembers(n int) memberColumns {
+	return memberColumns{
+		owner: make([]string, 0, n), key: make([]string, 0, n), operation: make([]string, 0, n), tool: make([]string, 0, n),
+		status: make([]string, 0, n), board: make([]string, 0, n), correlation: make([]string, 0, n),
+		hash: make([][]byte, 0, n), result: make([][]byte, 0, n), at: make([]time.Time, 0, n), last: make([]int32, 0, n),
+	}
 }
 
 func (c *memberColumns) add(m *member) {
@@ -69,6 +78,10 @@ type guardColumns struct {
 	stream                []string
 }
 
+func roomForGuards(n int) guardColumns {
+	return guardColumns{member: make([]int32, 0, n), before: make([]int32, 0, n), after: make([]int32, 0, n), stream: make([]string, 0, n)}
+}
+
 func (c *guardColumns) add(member int, d *decision) {
 	for _, g := range d.guards {
 		after := g.version
@@ -89,6 +102,14 @@ type eventColumns struct {
 	schema           []int16
 	id, stream, kind []string
 	data, prev, hash [][]byte
+}
+
+func roomForEvents(n int) eventColumns {
+	return eventColumns{
+		member: make([]int32, 0, n), version: make([]int32, 0, n), schema: make([]int16, 0, n),
+		id: make([]string, 0, n), stream: make([]string, 0, n), kind: make([]string, 0, n),
+		data: make([][]byte, 0, n), prev: make([][]byte, 0, n), hash: make([][]byte, 0, n),
+	}
 }
 
 func (c *eventColumns) add(member int, events []Recorded) {
