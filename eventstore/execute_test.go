@@ -171,7 +171,7 @@ func TestAStreamThatEverybodyWantsLetsOneAfterTheOtherThrough(t *testing.T) {
 	t.Parallel()
 	db, ns := eventstoretest.NewDB(t), eventstoretest.NewNATS(t)
 	processes := []process{start(t, db, ns), start(t, db, ns)}
-	const writers = 200
+	const writers = 60
 
 	began := time.Now()
 	var wg sync.WaitGroup
