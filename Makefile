@@ -26,7 +26,7 @@ build: need-postgres ## build bin/sidequest
 	@CGO_ENABLED=0 go build -o bin/sidequest ./cmd/sidequest
 
 .PHONY: test
-test: build need-gcc ## run all tests beside a throwaway Postgres
+test: build need-gcc need-chromium interop/node_modules ## run all tests beside a throwaway Postgres
 	@start=$$SECONDS; status=0; \
 	CGO_ENABLED=1 bin/sidequest testdb -- go test -race -timeout 20m $(TESTFLAGS) $(PKG) || status=$$?; \
 	echo "tests took $$((SECONDS - start)) s"; exit $$status
@@ -67,9 +67,15 @@ bench-eventstore: need-postgres ## measure the event store beside single inserts
 clean: ## remove what was built; the data folder stays
 	@rm -rf bin .tools bench/out
 
-.PHONY: need-postgres need-gcc
-need-postgres need-gcc:
+.PHONY: need-postgres need-gcc need-npm need-chromium
+need-postgres need-gcc need-npm need-chromium:
 	@scripts/need.sh $(@:need-%=%)
+
+# What others wrote and tests use: MCP and OAuth clients, the conformance suite.
+interop/node_modules: interop/package-lock.json | need-npm
+	@echo "installing the clients that tests use"
+	@npm ci --prefix interop --no-audit --no-fund --silent
+	@touch $@
 
 $(LINT):
 	@echo "building golangci-lint $(LINT_VERSION)"

@@ -22,15 +22,32 @@ has_postgres() {
 # The race detector needs a C compiler.
 has_gcc() { command -v gcc >/dev/null || command -v clang >/dev/null; }
 
+# The tests drive the server with clients and suites of others, and its pages with
+# a browser.
+has_npm() { command -v npm >/dev/null; }
+
+has_chromium() {
+  local name
+  for name in chromium chromium-browser google-chrome; do
+    command -v "$name" >/dev/null && return
+  done
+  [ -x "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome" ]
+}
+
 # Prints the package of a need for a package manager.
 package() {
   case "$1/$2" in
   apt-get/postgres) echo postgresql ;;
   apt-get/gcc) echo gcc libc6-dev ;;
+  apt-get/npm) echo nodejs npm ;;
+  apt-get/chromium) echo chromium ;;
   dnf/postgres) echo postgresql-server ;;
   dnf/gcc) echo gcc glibc-devel ;;
+  dnf/npm) echo nodejs npm ;;
+  dnf/chromium) echo chromium ;;
   brew/postgres) echo postgresql@17 ;;
   brew/gcc) echo gcc ;;
+  brew/npm) echo node ;;
   esac
 }
 
@@ -76,7 +93,7 @@ manager() {
 missing=()
 for need in "$@"; do
   case "$need" in
-  postgres | gcc) "has_$need" || missing+=("$need") ;;
+  postgres | gcc | npm | chromium) "has_$need" || missing+=("$need") ;;
   *)
     echo "need.sh: unknown need: $need" >&2
     exit 2
@@ -102,6 +119,8 @@ for need in "${missing[@]}"; do
   case "$need" in
   postgres) echo "need.sh: please install a PostgreSQL server, version 15 or later (initdb, pg_ctl and postgres on PATH)" >&2 ;;
   gcc) echo "need.sh: please install a C compiler (gcc or clang), which go test -race needs" >&2 ;;
+  npm) echo "need.sh: please install Node.js with npm, which brings the clients that tests use" >&2 ;;
+  chromium) echo "need.sh: please install Chromium or Chrome, which the tests of pages drive" >&2 ;;
   esac
 done
 exit $status

@@ -20,11 +20,14 @@ var mayImport = map[string][]string{
 	"chain":        {},
 	"failpoint":    {},
 	"bench/rounds": {},
+	"docs":         {},
 	"eventstore":   {"domain", "failpoint"},
 	"projections":  {"domain", "eventstore", "failpoint"},
 	"oauth":        {"domain", "eventstore", "secret"},
-	"mcp":          {"domain", "eventstore", "projections"},
+	"oauth/signin": {"domain", "eventstore", "secret"},
+	"mcp":          {"domain", "eventstore", "projections", "docs"},
 	"mcp/delivery": {"domain", "eventstore", "projections", "mcp", "failpoint"},
+	"web":          {"domain", "eventstore", "projections", "oauth", "oauth/signin", "docs"},
 }
 
 // A listed package is what go list tells about one.
