@@ -8,6 +8,7 @@ import (
 
 	"sidequest/domain"
 	"sidequest/mcp"
+	"sidequest/web"
 )
 
 // routes is every path the program answers.
@@ -21,6 +22,7 @@ func (p *process) routes() http.Handler {
 	}
 	mux.HandleFunc("GET /health", p.health)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.registry, promhttp.HandlerOpts{}))
+	web.Assets(mux)
 	mux.HandleFunc("/", notFound)
 	return mux
 }

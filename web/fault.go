@@ -1,0 +1,57 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/oklog/ulid/v2"
+
+	"sidequest/domain"
+	"sidequest/oauth/signin"
+)
+
+// A fault is what the error page says.
+type fault struct {
+	Title   string
+	Message string // a sentence that says what is wrong and what to do
+	Code    string // of the line in the log, for what nobody meant to show
+	Action  *link  // where to go on, if anywhere
+}
+
+// fail answers with the error page. A refusal is shown as it is; anything else is
+// logged under a code, which is all the reader sees.
+func (p *Pages) fail(w http.ResponseWriter, r *http.Request, who *signin.Session, err error) {
+	if refusal, ok := errors.AsType[*domain.Error](err); ok {
+		status, title := headline(refusal.Class)
+		p.showFault(w, r, who, status, fault{Title: title, Message: refusal.Message})
+		return
+	}
+	code := ulid.Make().String()
+	p.log.ErrorContext(r.Context(), "answer a page", "path", r.URL.Path, "errorId", code, "error", err)
+	p.showFault(w, r, who, http.StatusInternalServerError, fault{
+		Title: "Something went wrong here", Message: "Nothing was changed. Try again in a moment.", Code: code,
+	})
+}
+
+func (p *Pages) showFault(w http.ResponseWriter, r *http.Request, who *signin.Session, status int, f fault) {
+	p.show(w, r, page{Name: "error", Status: status, Title: f.Title, Who: who, Body: f})
+}
+
+// headline returns how a class of refusals is told to a person.
+func headline(c domain.Class) (status int, title string) {
+	switch c {
+	case domain.Unauthenticated:
+		return http.StatusUnauthorized, "Sign in first"
+	case domain.Forbidden, domain.InsufficientScope, domain.RoleRequired:
+		return http.StatusForbidden, "This is not allowed"
+	case domain.NotFound:
+		return http.StatusNotFound, "There is nothing here"
+	case domain.Conflict, domain.KeyConflict:
+		return http.StatusConflict, "This cannot be done as things are"
+	case domain.RateLimited:
+		return http.StatusTooManyRequests, "That was a little fast"
+	case domain.Overloaded, domain.Unavailable:
+		return http.StatusServiceUnavailable, "Try again in a moment"
+	}
+	return http.StatusBadRequest, "This request cannot be answered"
+}
