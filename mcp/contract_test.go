@@ -11,6 +11,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/tools/txtar"
+
+	"sidequest/domain"
 )
 
 // published compiles a definition of the protocol's own schema.
@@ -99,4 +101,22 @@ func unmarshal(t *testing.T, body string) any {
 		t.Fatalf("%v: %s", err, body)
 	}
 	return v
+}
+
+func TestAToolOfEitherScopeAsksForTheScopeOfAHeldRoleElseForBoth(t *testing.T) {
+	t.Parallel()
+	either := Tool{Scopes: []string{domain.ScopeWork, domain.ScopeHire}}
+	for _, c := range []struct {
+		roles []string
+		want  string
+	}{
+		{nil, "sidequest:work sidequest:hire"},
+		{[]string{"hire"}, "sidequest:hire"},
+		{[]string{"work"}, "sidequest:work"},
+		{[]string{"work", "hire"}, "sidequest:work"},
+	} {
+		if got := either.needs(Caller{Roles: c.roles}); got != c.want {
+			t.Errorf("with the roles %v it asks for %q, want %q", c.roles, got, c.want)
+		}
+	}
 }

@@ -54,10 +54,20 @@ func checkHeaders(r *http.Request) *ProtocolError {
 	if !acceptsAny(r.Header.Values("Accept")) {
 		return refuse(http.StatusNotAcceptable, CodeInvalidRequest, "The answer is application/json or text/event-stream; accept one of them.")
 	}
+	if len(r.Header.Values("Authorization")) > 1 {
+		return badRequest(CodeInvalidRequest, "Send one Authorization header: which of several counts cannot be told.")
+	}
 	if r.ContentLength > MaxBody {
 		return tooLarge()
 	}
 	return nil
+}
+
+// pathOf is the path of a request in its one canonical spelling, so that what is
+// said about a resource does not depend on how the caller wrote its address.
+func pathOf(r *http.Request) string {
+	u := url.URL{Path: r.URL.Path}
+	return u.EscapedPath()
 }
 
 func tooLarge() *ProtocolError {
@@ -133,7 +143,7 @@ func (s *Server) authenticate(r *http.Request) (Caller, *ProtocolError) {
 	if err == nil {
 		return caller, nil
 	}
-	c := &Call{path: r.URL.EscapedPath()}
+	c := &Call{path: pathOf(r)}
 	refused := s.protocolError(r.Context(), c, err)
 	if refused.Status == 0 {
 		refused.Status = http.StatusInternalServerError

@@ -92,7 +92,7 @@ func (m *Market) find(c Caller, name string) (Tool, error) {
 			continue
 		}
 		if !t.allows(c) {
-			e := domain.Refuse(domain.InsufficientScope, "this connection may not use %s; connect again and ask for more", name)
+			e := domain.Refuse(domain.InsufficientScope, "This connection may not use %s.", name)
 			e.Scope = t.needs(c)
 			return Tool{}, e
 		}

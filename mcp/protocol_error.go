@@ -104,6 +104,12 @@ type refusalData struct {
 	Field      string       `json:"field,omitzero"`      // a JSON pointer
 	Scope      string       `json:"scope,omitzero"`
 	ErrorID    string       `json:"errorId,omitzero"`
+	Meta       *refusalMeta `json:"_meta,omitzero"`
+}
+
+// refusalMeta repeats the challenges of the response's header.
+type refusalMeta struct {
+	Challenges []string `json:"mcp/www_authenticate"`
 }
 
 // refusal puts a refusal of the domain on this wire. A scope that is too small
@@ -128,11 +134,10 @@ func (s *Server) protocolError(ctx context.Context, c *Call, err error) *Protoco
 		return e
 	}
 	if e, ok := errors.AsType[*domain.Error](err); ok {
-		p := refusal(e, c.Caller)
 		if e.Class == domain.InsufficientScope {
-			p.Challenge = s.challenge(c.path, "insufficient_scope", p.Data.(refusalData).Scope, e.Message)
+			return s.stepUp(c, e)
 		}
-		return p
+		return refusal(e, c.Caller)
 	}
 	if eventstore.Passing(err) {
 		s.Log.WarnContext(ctx, "the database does not answer", "method", c.Request.Method, "error", err)
@@ -145,6 +150,25 @@ func (s *Server) protocolError(ctx context.Context, c *Call, err error) *Protoco
 		Message: "Something went wrong on our side. It may be repeated as it was.",
 		Data:    refusalData{Code: string(domain.Unavailable), Reason: "internal", Retry: domain.RetrySameKey, ErrorID: id},
 	}
+}
+
+// stepUp refuses what is outside the caller's scopes in the two forms clients
+// read: the header, by which they ask for more, and the same header within the
+// body, where some hosts look for it alone.
+func (s *Server) stepUp(c *Call, e *domain.Error) *ProtocolError {
+	told := *e
+	told.Message = s.withConsent(e.Message)
+	p := refusal(&told, c.Caller)
+	data := p.Data.(refusalData)
+	p.Challenge = s.challenge(c.path, "insufficient_scope", data.Scope, told.Message)
+	data.Meta = &refusalMeta{[]string{p.Challenge}}
+	p.Data = data
+	return p
+}
+
+// withConsent adds to a refusal for want of a scope where people give more.
+func (s *Server) withConsent(message string) string {
+	return message + " The operator allows more when the client connects again with the scopes named here, or at " + s.BaseURL + "/connections."
 }
 
 // NewErrorID returns 12 random hex digits under which an internal error is

@@ -96,7 +96,7 @@ func (a *API) writeFailure(w http.ResponseWriter, r *http.Request, c Caller, err
 	}
 	if e, ok := errors.AsType[*domain.Error](err); ok {
 		if e.Class == domain.InsufficientScope {
-			f.Scope = c.scopesWith(e.Scope)
+			f.Scope, f.Message = c.scopesWith(e.Scope), a.Server.withConsent(e.Message)
 		}
 		status = restStatus[e.Class]
 		a.challenge(w.Header(), r, c, e)
@@ -110,11 +110,11 @@ func (a *API) writeFailure(w http.ResponseWriter, r *http.Request, c Caller, err
 // challenge tells a client which token would do. The resource is the MCP endpoint
 // of the same board: there is one audience for both transports.
 func (a *API) challenge(h http.Header, r *http.Request, c Caller, e *domain.Error) {
-	before, _, _ := strings.Cut(r.URL.EscapedPath(), "/api/")
+	before, _, _ := strings.Cut(pathOf(r), "/api/")
 	resource := before + "/mcp"
 	switch {
 	case e.Class == domain.InsufficientScope:
-		h.Set("WWW-Authenticate", a.Server.challenge(resource, "insufficient_scope", c.scopesWith(e.Scope), e.Message))
+		h.Set("WWW-Authenticate", a.Server.challenge(resource, "insufficient_scope", c.scopesWith(e.Scope), a.Server.withConsent(e.Message)))
 	case e.Class != domain.Unauthenticated:
 	case r.Header.Get("Authorization") == "":
 		h.Set("WWW-Authenticate", a.Server.challenge(resource, "", domain.ScopeRead, ""))

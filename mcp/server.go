@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -46,6 +47,10 @@ type Method struct {
 	// cannot be part of a batch, and a closed connection ends it in either era.
 	Stream bool
 
+	// Permit refuses what the caller's scopes do not cover, with a [*domain.Error].
+	// It does nothing else and is quick. Nil leaves it to AllowedInSetup.
+	Permit func(ctx context.Context, c *Call) error
+
 	// NameParam is the parameter that the header Mcp-Name repeats: "name", "uri",
 	// "taskId" or none.
 	NameParam string
@@ -64,9 +69,10 @@ type Call struct {
 	Request Message
 	Lane    Lane
 
-	w      http.ResponseWriter // nil within a batch
-	path   string
-	stream *SSE
+	w       http.ResponseWriter // nil within a batch
+	path    string
+	stream  *SSE
+	refused *ProtocolError // why an element of a batch is not carried out
 }
 
 // OpenStream turns the answer into a stream. The handler refuses what it must
@@ -122,7 +128,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.writeError(w, nil, refused)
 		return
 	}
-	c := &Call{Caller: caller, w: w, path: r.URL.EscapedPath()}
+	c := &Call{Caller: caller, w: w, path: pathOf(r)}
 	if isBatch(body) {
 		s.serveBatch(c, r, body)
 		return
@@ -180,11 +186,19 @@ func (s *Server) serveBatch(c *Call, r *http.Request, body []byte) {
 		s.writeError(c.w, nil, refused)
 		return
 	}
+	calls := make([]*Call, len(elements))
+	for i, element := range elements {
+		calls[i] = s.element(c, element)
+	}
+	if refused := s.permitBatch(r.Context(), c, calls); refused != nil {
+		s.writeError(c.w, nil, refused)
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), legacyTimeout)
 	defer cancel()
 	var answers []byte
-	for _, element := range elements {
-		if a := s.answerElement(ctx, c, element); a != nil {
+	for _, call := range calls {
+		if a := s.answerElement(ctx, call); a != nil {
 			answers = append(append(answers, ','), a...)
 		}
 	}
@@ -196,17 +210,48 @@ func (s *Server) serveBatch(c *Call, r *http.Request, body []byte) {
 	writeJSON(c.w, http.StatusOK, append(answers, ']'))
 }
 
-// answerElement answers one message of a batch, with nil if it wants no answer.
-func (s *Server) answerElement(ctx context.Context, batch *Call, element []byte) []byte {
+// element reads one message of a batch.
+func (s *Server) element(batch *Call, element []byte) *Call {
 	c := &Call{Caller: batch.Caller, path: batch.path, Lane: Lane{Era: Legacy, Version: V20250326}}
-	var refused *ProtocolError
-	c.Request, refused = parse(element)
+	c.Request, c.refused = parse(element)
+	if c.refused != nil || c.Request.response || c.Request.IsNotification() {
+		return c
+	}
+	if c.Request.Method == "initialize" || c.Request.Meta.ProtocolVersion != nil || s.Methods[c.Request.Method].Stream {
+		c.refused = badRequest(CodeInvalidRequest, "This request cannot be part of a batch.")
+	}
+	return c
+}
+
+// permitBatch refuses a whole batch, before any of it is done, if the scopes of the
+// caller do not cover all of it. A status is of all answers or of none, so a client
+// hears at once everything it has to ask for.
+func (s *Server) permitBatch(ctx context.Context, batch *Call, calls []*Call) *ProtocolError {
+	var needed []string
+	for _, c := range calls {
+		if c.refused != nil || c.Request.response || c.Request.IsNotification() {
+			continue
+		}
+		_, err := s.methodFor(ctx, nil, c)
+		if e, ok := errors.AsType[*domain.Error](err); ok && e.Class == domain.InsufficientScope {
+			needed = append(needed, e.Scope)
+		}
+	}
+	if needed == nil {
+		return nil
+	}
+	e := domain.Refuse(domain.InsufficientScope, "Parts of this batch are outside the scopes of this connection, so none of it was done.")
+	e.Scope = strings.Join(needed, " ")
+	return s.stepUp(batch, e)
+}
+
+// answerElement answers one message of a batch, with nil if it wants no answer.
+func (s *Server) answerElement(ctx context.Context, c *Call) []byte {
+	refused := c.refused
 	switch {
 	case refused != nil:
 	case c.Request.response || c.Request.IsNotification():
 		return nil
-	case c.Request.Method == "initialize" || c.Request.Meta.ProtocolVersion != nil || s.Methods[c.Request.Method].Stream:
-		refused = badRequest(CodeInvalidRequest, "This request cannot be part of a batch.")
 	default:
 		var answer []byte
 		if answer, refused = s.answer(ctx, nil, c); refused == nil {
@@ -223,7 +268,7 @@ func (s *Server) answerElement(ctx context.Context, batch *Call, element []byte)
 // answer runs the call and returns its response, or the refusal if nothing was
 // sent yet. Both are nil if there is nothing to send any more.
 func (s *Server) answer(ctx context.Context, h http.Header, c *Call) ([]byte, *ProtocolError) {
-	m, err := s.methodFor(h, c)
+	m, err := s.methodFor(ctx, h, c)
 	var result any
 	if err == nil {
 		result, err = s.call(ctx, m, c)
@@ -253,7 +298,7 @@ func (s *Server) answer(ctx context.Context, h http.Header, c *Call) ([]byte, *P
 }
 
 // methodFor finds the method of a call and checks what can be refused without it.
-func (s *Server) methodFor(h http.Header, c *Call) (Method, error) {
+func (s *Server) methodFor(ctx context.Context, h http.Header, c *Call) (Method, error) {
 	m, known := s.method(c.Request.Method)
 	if !known || m.ModernOnly && !c.Lane.Modern() || m.LegacyOnly && c.Lane.Modern() {
 		return Method{}, methodNotFound()
@@ -267,6 +312,11 @@ func (s *Server) methodFor(h http.Header, c *Call) (Method, error) {
 		refused := domain.Refuse(domain.InsufficientScope, "This method needs a connection that may read.")
 		refused.Scope = domain.ScopeRead
 		return Method{}, refused
+	}
+	if m.Permit != nil {
+		if err := m.Permit(ctx, c); err != nil {
+			return Method{}, err
+		}
 	}
 	return m, nil
 }

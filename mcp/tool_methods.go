@@ -14,8 +14,24 @@ import (
 func (m *Market) Methods() map[string]Method {
 	return map[string]Method{
 		"tools/list": {Handle: m.listTools, AllowedInSetup: true, Cacheable: true, TTL: 5 * time.Minute},
-		"tools/call": {Handle: m.callTool, AllowedInSetup: true, NameParam: "name"},
+		"tools/call": {Handle: m.callTool, AllowedInSetup: true, NameParam: "name", Permit: m.permit},
 	}
+}
+
+// permit refuses a call of a tool outside the caller's scopes, before the call is
+// looked at any further.
+func (m *Market) permit(ctx context.Context, c *Call) error {
+	began := time.Now()
+	name, ok := text(c.Request.name)
+	if !ok {
+		return nil // callTool says what is wrong
+	}
+	_, err := m.find(c.Caller, name)
+	if err == nil || errors.Is(err, errNoTool) {
+		return nil
+	}
+	m.logCall(ctx, c.Caller, name, arguments{}, began, err)
+	return err
 }
 
 // listTools shows the caller's tools, all on one page. What it shows depends on

@@ -60,6 +60,9 @@ type wireError struct {
 		Code  string `json:"code"`
 		Retry string `json:"retry"`
 		Scope string `json:"scope"`
+		Meta  struct {
+			Challenges []string `json:"mcp/www_authenticate"`
+		} `json:"_meta"`
 	} `json:"data"`
 }
 
