@@ -16,12 +16,13 @@ const MaxOpenRequests = 20
 // The stream also carries the agent's open requests, so that their cap holds
 // exactly however many writers there are.
 type Agent struct {
-	Key     AgentKey
-	AgentID AgentID // "" until registered
-	Name    string
-	Wallet  Address
-	Roles   []Role
-	Open    []OpenRequest
+	Key      AgentKey
+	AgentID  AgentID // "" until registered
+	Name     string
+	Wallet   Address
+	Operator string // who answers for it
+	Roles    []Role
+	Open     []OpenRequest
 }
 
 // An OpenRequest counts against [MaxOpenRequests] until it is settled or its
@@ -41,7 +42,7 @@ type Party struct {
 // Agents is the category of agents, by agent key.
 var Agents = Category[Agent]{Name: "agent", Events: []Event[Agent]{
 	AgentRegistered{}, AgentRolesSet{}, AgentRequestOpened{}, AgentRequestSettled{},
-}, SnapshotForm: 1}
+}, SnapshotForm: 2}
 
 // party returns the agent as documents name it.
 func (a Agent) party() Party { return Party{a.Key, a.AgentID, a.Wallet} }
@@ -61,6 +62,17 @@ func (a Agent) openAt(now time.Time) int {
 func (a Agent) registered() error {
 	if a.AgentID == "" {
 		return Refuse(Forbidden, "only a registered agent may do this; connect as one")
+	}
+	return nil
+}
+
+// ownedBy refuses everyone but the operator who answers for the agent.
+func (a Agent) ownedBy(actor AgentKey) error {
+	switch {
+	case actor == a.Key:
+		return Refuse(Forbidden, "an agent cannot change its own rights; its operator does")
+	case a.AgentID == "" || actor != AgentKey(a.Operator):
+		return Refuse(NotFound, "you have no such agent").At("/agentKey")
 	}
 	return nil
 }
@@ -93,14 +105,21 @@ type AgentRegistered struct {
 	AgentID  AgentID  `json:"agentId"`
 	Name     string   `json:"name"`
 	Wallet   Address  `json:"wallet"`
+	Operator string   `json:"operator,omitempty"` // [Developer], if left out
 }
+
+// Developer is the operator of the agents that the commands for developers make.
+const Developer AgentKey = "operator:dev"
 
 // EventType implements [Event].
 func (AgentRegistered) EventType() string { return "agent.registered" }
 
 // Apply implements [Event].
 func (e AgentRegistered) Apply(a Agent) Agent {
-	a.Key, a.AgentID, a.Name, a.Wallet = e.AgentKey, e.AgentID, e.Name, e.Wallet
+	a.Key, a.AgentID, a.Name, a.Wallet, a.Operator = e.AgentKey, e.AgentID, e.Name, e.Wallet, e.Operator
+	if a.Operator == "" {
+		a.Operator = string(Developer)
+	}
 	return a
 }
 
@@ -155,8 +174,9 @@ func DevelopmentAgent(name string) AgentKey {
 	return AgentKey(DeriveID("ag", "dev", name))
 }
 
-// RegisterAgent brings a development agent into being under the next number. Its
-// name is all that identifies it; the wallet has been made for it.
+// RegisterAgent brings a development agent into being under the next number, as
+// the agent of whoever gives the command. Its name is all that identifies it; the
+// wallet has been made for it.
 type RegisterAgent struct {
 	Name   string // 1–80 characters
 	Wallet Address
@@ -175,7 +195,7 @@ func (c RegisterAgent) Reads(Meta) []Stream {
 }
 
 // Decide implements [Command].
-func (c RegisterAgent) Decide(states States, _ Meta) ([]Fact, RegisterAgentAnswer, error) {
+func (c RegisterAgent) Decide(states States, m Meta) ([]Fact, RegisterAgentAnswer, error) {
 	key := DevelopmentAgent(c.Name)
 	if err := c.check(Agents.In(states, string(key))); err != nil {
 		return nil, RegisterAgentAnswer{}, err
@@ -183,7 +203,7 @@ func (c RegisterAgent) Decide(states States, _ Meta) ([]Fact, RegisterAgentAnswe
 	id := Registries.In(states, registryID).next()
 	return []Fact{
 		Registries.Record(registryID, AgentNumbered{AgentKey: key, AgentID: id, Wallet: c.Wallet, Name: c.Name}),
-		Agents.Record(string(key), AgentRegistered{AgentKey: key, AgentID: id, Name: c.Name, Wallet: c.Wallet}),
+		Agents.Record(string(key), AgentRegistered{AgentKey: key, AgentID: id, Name: c.Name, Wallet: c.Wallet, Operator: string(m.Actor)}),
 	}, RegisterAgentAnswer{key, id, c.Wallet}, nil
 }
 
@@ -218,12 +238,11 @@ func (c SetRoles) Reads(Meta) []Stream { return []Stream{Agents.Stream(string(c.
 // Decide implements [Command]. Roles that are already so record nothing.
 func (c SetRoles) Decide(states States, m Meta) ([]Fact, SetRolesAnswer, error) {
 	agent := Agents.In(states, string(c.AgentKey))
+	if err := agent.ownedBy(m.Actor); err != nil {
+		return nil, SetRolesAnswer{}, err
+	}
 	roles, known := canonicalRoles(c.Roles)
 	switch {
-	case m.Actor == c.AgentKey:
-		return nil, SetRolesAnswer{}, Refuse(Forbidden, "an agent cannot give itself roles; its operator does")
-	case agent.AgentID == "":
-		return nil, SetRolesAnswer{}, Refuse(NotFound, "there is no such agent").At("/agentKey")
 	case !known:
 		return nil, SetRolesAnswer{}, Refuse(Invalid, "the roles are hire and work").At("/roles")
 	case slices.Equal(roles, agent.Roles):

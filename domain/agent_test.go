@@ -21,7 +21,7 @@ func TestRegisterAgent(t *testing.T) {
 	begun := func(p domain.Party) []domain.Fact {
 		return []domain.Fact{
 			domain.Registries.Record("agents", domain.AgentNumbered{AgentKey: p.AgentKey, AgentID: p.AgentID, Wallet: p.Wallet, Name: "eve"}),
-			domain.Agents.Record(string(p.AgentKey), domain.AgentRegistered{AgentKey: p.AgentKey, AgentID: p.AgentID, Name: "eve", Wallet: p.Wallet}),
+			domain.Agents.Record(string(p.AgentKey), domain.AgentRegistered{AgentKey: p.AgentKey, AgentID: p.AgentID, Name: "eve", Wallet: p.Wallet, Operator: string(operator)}),
 		}
 	}
 	firstEver := eve
@@ -63,6 +63,7 @@ func TestSetRoles(t *testing.T) {
 	},
 		{name: "an unknown role is refused", given: market(), by: operator, when: set(ann.AgentKey, "king"), err: "invalid", field: "/roles"},
 		{name: "an unknown agent is refused", given: market(), by: operator, when: set("ag_stranger", "hire"), err: "not-found", field: "/agentKey"},
+		{name: "the agent of another operator is unknown", given: market(), by: "stranger", when: set(ann.AgentKey, "hire"), err: "not-found", field: "/agentKey"},
 		{name: "an agent cannot give itself roles", given: market(), by: ann.AgentKey, when: set(ann.AgentKey, "work"), err: "forbidden"},
 	})
 }

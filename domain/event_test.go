@@ -29,12 +29,19 @@ func samples() []domain.Fact {
 			Email: domain.Personal{Subject: "op-ann", Text: "ann@example.com", Sealed: []byte{4, 5, 6}},
 		}),
 		domain.Operators.Record("op-ann", domain.OperatorErased{OperatorID: "op-ann"}),
-		agent(domain.AgentRegistered{AgentKey: ann.AgentKey, AgentID: "1", Name: "ann", Wallet: ann.Wallet}),
+		agent(domain.AgentRegistered{AgentKey: ann.AgentKey, AgentID: "1", Name: "ann", Wallet: ann.Wallet, Operator: "op-ann"}),
 		agent(domain.AgentRolesSet{Roles: domain.Roles()}),
 		agent(domain.AgentRequestOpened{RequestID: requestID, OpenedAt: second, DeliveryDeadline: until}),
 		agent(domain.AgentRequestSettled{RequestID: requestID}),
 		domain.Registries.Record("agents", domain.AgentNumbered{AgentKey: ann.AgentKey, AgentID: "1", Wallet: ann.Wallet, Name: "ann"}),
-		granted(allow(func(c *domain.OpenGrant) { c.ExpiresAt = &until })),
+		granted(allow(func(c *domain.OpenGrant) {
+			c.ExpiresAt, c.Asked, c.ClientName, c.RedirectURI = &until, domain.Scopes(), "Claude", "https://claude.ai/callback"
+		})),
+		domain.Grants.Record(grantID, domain.GrantProposed{AgentKey: ann.AgentKey}),
+		domain.Grants.Record(grantID, domain.GrantBound{AgentKey: ann.AgentKey, Scopes: []string{domain.ScopeRead}}),
+		domain.Grants.Record(grantID, domain.GrantWidened{Scopes: []string{domain.ScopeHire}, Asked: domain.Scopes()}),
+		domain.Grants.Record(grantID, domain.GrantNarrowed{Scopes: []string{domain.ScopeRead}}),
+		domain.Grants.Record(grantID, domain.GrantReuseDetected{}),
 		domain.Grants.Record(grantID, domain.GrantRevoked{Reason: "lost laptop"}),
 		domain.Boards.Record("main", domain.BoardConfigured{Board: sampleBoard()}),
 		request(domain.RequestOpened{Terms: terms, RequestHash: keccak(terms)}),
@@ -115,6 +122,33 @@ func TestRecordedEventsDecodeForEver(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEventsOfEarlierProgramsDecode reads events as they were written before their
+// type had all the fields it has now. The log is full of such events, too.
+func TestEventsOfEarlierProgramsDecode(t *testing.T) {
+	t.Parallel()
+
+	opened := decodeEarlier(t, domain.Grants, "grant.opened").Apply(domain.Grant{})
+	if diff := cmp.Diff(opened.Scopes, opened.Asked); diff != "" || len(opened.Asked) == 0 {
+		t.Errorf("asked for, beside what was allowed: %s", diff)
+	}
+	if agent := decodeEarlier(t, domain.Agents, "agent.registered").Apply(domain.Agent{}); agent.Operator != string(domain.Developer) {
+		t.Errorf("the operator of an agent from before agents had one is %q", agent.Operator)
+	}
+}
+
+func decodeEarlier[S any](t *testing.T, c domain.Category[S], eventType string) domain.Event[S] {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "events", "earlier", eventType+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	event, err := c.Decode(eventType, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return event.(domain.Event[S])
 }
 
 func TestEveryEventTypeHasOneNameAndASampleWithEveryFieldSet(t *testing.T) {

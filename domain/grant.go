@@ -1,7 +1,6 @@
 package domain
 
 import (
-	"net/url"
 	"slices"
 	"time"
 )
@@ -9,36 +8,93 @@ import (
 // A Grant is what an operator allowed one client to do as one agent, at one
 // resource. An access token authorises nothing unless its grant is live.
 //
-//	(none) ──opened──▶ live ──revoked──▶ revoked
+//	(none) ──opened──▶ live ──bound, widened, narrowed──▶ live ──revoked──▶ revoked
 //
-// A live grant may also run out, at ExpiresAt; that is no event.
+// A setup grant has no agent yet. It allows only to propose one, and becomes the
+// grant of an agent when it is bound. A live grant may also run out, at
+// ExpiresAt; that is no event.
 type Grant struct {
-	AgentKey  AgentKey // the subject
-	ClientID  string
-	Operator  string
-	Scopes    []string
-	Resource  string
-	ExpiresAt *time.Time
-	Opened    bool
-	Revoked   bool
+	Operator    string
+	ClientID    string
+	ClientName  string // foreign text
+	RedirectURI string
+	Resource    string
+	Asked       []string // the most it can ever allow, until its operator consents anew
+	Scopes      []string // what it allows now
+	AgentKey    AgentKey // the subject; "" while it is a setup grant
+	Proposed    AgentKey // the agent that a setup grant asked for, "" for none
+	ExpiresAt   *time.Time
+	Opened      bool
+	Revoked     bool
 }
 
 // Grants is the category of grants.
-var Grants = Category[Grant]{Name: "grant", Events: []Event[Grant]{GrantOpened{}, GrantRevoked{}}}
+var Grants = Category[Grant]{Name: "grant", Events: []Event[Grant]{
+	GrantOpened{}, GrantProposed{}, GrantBound{}, GrantWidened{}, GrantNarrowed{}, GrantReuseDetected{}, GrantRevoked{},
+}}
 
 // LiveAt says whether the grant allows anything at a moment.
 func (g Grant) LiveAt(now time.Time) bool {
 	return g.Opened && !g.Revoked && (g.ExpiresAt == nil || now.Before(*g.ExpiresAt))
 }
 
+// heldBy refuses everyone but the operator of a grant, and what cannot change any
+// more. That a grant is someone else's is not told.
+func (g Grant) heldBy(actor AgentKey) error {
+	switch {
+	case !g.Opened || actor != AgentKey(g.Operator):
+		return Refuse(NotFound, "there is no such grant").At("/grantId")
+	case g.Revoked:
+		return RefuseAs(Conflict, "grant-revoked", "this access has been revoked; connect again").At("/grantId")
+	}
+	return nil
+}
+
+// within refuses scopes beyond what was asked for.
+func within(asked, scopes []string) error {
+	for _, s := range scopes {
+		if s != ScopeSetup && !ScopesAllow(asked, s) {
+			return Refuse(Invalid, "the client did not ask for the scope %s; it has to ask for it first", s).At("/scopes")
+		}
+	}
+	return nil
+}
+
+// checkScopes refuses what is no scope of ours.
+func checkScopes(field string, scopes []string) error {
+	if slices.ContainsFunc(scopes, func(s string) bool { return !slices.Contains(Scopes(), s) }) {
+		return Refuse(Invalid, "the scopes are %q", Scopes()).At(field)
+	}
+	return nil
+}
+
+// canonicalScopes returns each scope once, in the order of [Scopes].
+func canonicalScopes(lists ...[]string) []string {
+	given := slices.Concat(lists...)
+	return slices.DeleteFunc(Scopes(), func(s string) bool { return !slices.Contains(given, s) })
+}
+
+// ofAgent returns the scopes that a grant with an agent keeps of those it was
+// given: setup goes where there is anything else.
+func ofAgent(scopes []string) []string {
+	rest := slices.DeleteFunc(canonicalScopes(scopes), func(s string) bool { return s == ScopeSetup })
+	if len(rest) == 0 {
+		return []string{ScopeSetup}
+	}
+	return rest
+}
+
 // GrantOpened begins a grant.
 type GrantOpened struct {
-	AgentKey  AgentKey   `json:"agentKey"`
-	ClientID  string     `json:"clientId"`
-	Operator  string     `json:"operator"`
-	Scopes    []string   `json:"scopes"`
-	Resource  string     `json:"resource"`
-	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	AgentKey    AgentKey   `json:"agentKey,omitempty"`
+	ClientID    string     `json:"clientId"`
+	ClientName  string     `json:"clientName,omitempty"`
+	RedirectURI string     `json:"redirectUri,omitempty"`
+	Operator    string     `json:"operator"`
+	Asked       []string   `json:"asked,omitempty"` // Scopes, if left out
+	Scopes      []string   `json:"scopes"`
+	Resource    string     `json:"resource"`
+	ExpiresAt   *time.Time `json:"expiresAt,omitempty"`
 }
 
 // EventType implements [Event].
@@ -46,16 +102,93 @@ func (GrantOpened) EventType() string { return "grant.opened" }
 
 // Apply implements [Event].
 func (e GrantOpened) Apply(Grant) Grant {
-	return Grant{
-		AgentKey:  e.AgentKey,
-		ClientID:  e.ClientID,
-		Operator:  e.Operator,
-		Scopes:    e.Scopes,
-		Resource:  e.Resource,
-		ExpiresAt: e.ExpiresAt,
-		Opened:    true,
+	g := Grant{
+		AgentKey:    e.AgentKey,
+		ClientID:    e.ClientID,
+		ClientName:  e.ClientName,
+		RedirectURI: e.RedirectURI,
+		Operator:    e.Operator,
+		Asked:       e.Asked,
+		Scopes:      e.Scopes,
+		Resource:    e.Resource,
+		ExpiresAt:   e.ExpiresAt,
+		Opened:      true,
 	}
+	if len(g.Asked) == 0 {
+		g.Asked = g.Scopes
+	}
+	return g
 }
+
+// GrantProposed records which agent a setup grant asked for. It is the only one
+// it can ever ask for.
+type GrantProposed struct {
+	AgentKey AgentKey `json:"agentKey"`
+}
+
+// EventType implements [Event].
+func (GrantProposed) EventType() string { return "grant.proposed" }
+
+// Apply implements [Event].
+func (e GrantProposed) Apply(g Grant) Grant {
+	g.Proposed = e.AgentKey
+	return g
+}
+
+// GrantBound makes a setup grant the grant of an agent.
+type GrantBound struct {
+	AgentKey AgentKey `json:"agentKey"`
+	Scopes   []string `json:"scopes"`
+}
+
+// EventType implements [Event].
+func (GrantBound) EventType() string { return "grant.bound" }
+
+// Apply implements [Event].
+func (e GrantBound) Apply(g Grant) Grant {
+	g.AgentKey, g.Scopes = e.AgentKey, e.Scopes
+	return g
+}
+
+// GrantWidened replaces what a grant allows by more, and what its client asked
+// for by as much or more.
+type GrantWidened struct {
+	Scopes []string `json:"scopes"`
+	Asked  []string `json:"asked"`
+}
+
+// EventType implements [Event].
+func (GrantWidened) EventType() string { return "grant.widened" }
+
+// Apply implements [Event].
+func (e GrantWidened) Apply(g Grant) Grant {
+	g.Scopes, g.Asked = e.Scopes, e.Asked
+	return g
+}
+
+// GrantNarrowed replaces what a grant allows by less.
+type GrantNarrowed struct {
+	Scopes []string `json:"scopes"`
+}
+
+// EventType implements [Event].
+func (GrantNarrowed) EventType() string { return "grant.narrowed" }
+
+// Apply implements [Event].
+func (e GrantNarrowed) Apply(g Grant) Grant {
+	g.Scopes = e.Scopes
+	return g
+}
+
+// GrantReuseDetected records that a refresh token was used again after its
+// successor: someone else may hold a copy.
+type GrantReuseDetected struct{}
+
+// EventType implements [Event].
+func (GrantReuseDetected) EventType() string { return "grant.reuse_detected" }
+
+// Apply implements [Event].
+func (GrantReuseDetected) Apply(g Grant) Grant { return g }
 
 // GrantRevoked ends a grant for good.
 type GrantRevoked struct {
@@ -69,81 +202,4 @@ func (GrantRevoked) EventType() string { return "grant.revoked" }
 func (GrantRevoked) Apply(g Grant) Grant {
 	g.Revoked = true
 	return g
-}
-
-// OpenGrant allows a client to act as an agent at a resource.
-type OpenGrant struct {
-	AgentKey  AgentKey
-	ClientID  string
-	Operator  string
-	Scopes    []string // full names
-	Resource  string   // absolute URL of the protected resource (RFC 8707)
-	ExpiresAt *time.Time
-}
-
-// OpenGrantAnswer names the new grant.
-type OpenGrantAnswer struct {
-	GrantID string `json:"grantId"`
-}
-
-// Reads implements [Command].
-func (c OpenGrant) Reads(m Meta) []Stream {
-	return []Stream{Grants.Stream(m.NewID("gr")), Agents.Stream(string(c.AgentKey))}
-}
-
-// Decide implements [Command].
-func (c OpenGrant) Decide(states States, m Meta) ([]Fact, OpenGrantAnswer, error) {
-	if err := c.check(Agents.In(states, string(c.AgentKey)), m); err != nil {
-		return nil, OpenGrantAnswer{}, err
-	}
-	id := m.NewID("gr")
-	return []Fact{Grants.Record(id, GrantOpened(c))}, OpenGrantAnswer{id}, nil
-}
-
-func (c OpenGrant) check(subject Agent, m Meta) error {
-	resource, err := url.Parse(c.Resource)
-	switch {
-	case m.Actor == c.AgentKey:
-		return Refuse(Forbidden, "an agent cannot grant access to itself; its operator does")
-	case subject.AgentID == "":
-		return Refuse(NotFound, "there is no such agent").At("/agentKey")
-	case c.ClientID == "":
-		return Refuse(Invalid, "name the client that may act").At("/clientId")
-	case c.Operator == "":
-		return Refuse(Invalid, "name the operator who allows it").At("/operator")
-	case len(c.Scopes) == 0 || slices.ContainsFunc(c.Scopes, func(s string) bool { return !slices.Contains(Scopes(), s) }):
-		return Refuse(Invalid, "give one or more of the scopes %q", Scopes()).At("/scopes")
-	case err != nil || !resource.IsAbs() || resource.Host == "" || resource.Fragment != "":
-		return Refuse(Invalid, "give the absolute URL of the resource, without fragment").At("/resource")
-	case c.ExpiresAt != nil && !m.At.Before(*c.ExpiresAt):
-		return Refuse(Invalid, "a grant ends after it begins").At("/expiresAt")
-	}
-	return nil
-}
-
-// RevokeGrant ends a grant.
-type RevokeGrant struct {
-	GrantID string
-	Reason  string
-}
-
-// RevokeGrantAnswer names the revoked grant.
-type RevokeGrantAnswer struct {
-	GrantID string `json:"grantId"`
-}
-
-// Reads implements [Command].
-func (c RevokeGrant) Reads(Meta) []Stream { return []Stream{Grants.Stream(c.GrantID)} }
-
-// Decide implements [Command]. Revoking twice is no error and records nothing
-// (RFC 7009, section 2.2).
-func (c RevokeGrant) Decide(states States, _ Meta) ([]Fact, RevokeGrantAnswer, error) {
-	grant := Grants.In(states, c.GrantID)
-	switch {
-	case !grant.Opened:
-		return nil, RevokeGrantAnswer{}, Refuse(NotFound, "there is no such grant").At("/grantId")
-	case grant.Revoked:
-		return nil, RevokeGrantAnswer{c.GrantID}, nil
-	}
-	return []Fact{Grants.Record(c.GrantID, GrantRevoked{c.Reason})}, RevokeGrantAnswer{c.GrantID}, nil
 }

@@ -1,6 +1,7 @@
 package domain_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ func allow(change ...func(*domain.OpenGrant)) domain.OpenGrant {
 	c := domain.OpenGrant{
 		AgentKey: ann.AgentKey,
 		ClientID: "client",
-		Operator: "operator",
+		Operator: string(operator),
 		Scopes:   []string{domain.ScopeRead, domain.ScopeHire},
 		Resource: "https://sidequest.test/mcp",
 	}
@@ -22,6 +23,13 @@ func allow(change ...func(*domain.OpenGrant)) domain.OpenGrant {
 		f(&c)
 	}
 	return c
+}
+
+// toSetUp is a grant without an agent, of a client that asked for everything.
+func toSetUp(change ...func(*domain.OpenGrant)) domain.OpenGrant {
+	return allow(append([]func(*domain.OpenGrant){func(c *domain.OpenGrant) {
+		c.AgentKey, c.Asked, c.Scopes = "", domain.Scopes(), []string{domain.ScopeSetup}
+	}}, change...)...)
 }
 
 func granted(c domain.OpenGrant) domain.Fact {
@@ -38,6 +46,11 @@ func TestOpenGrant(t *testing.T) {
 			then: []domain.Fact{granted(allow())}, answer: domain.OpenGrantAnswer{GrantID: grantID}},
 		{name: "a grant may have an end", given: market(), by: operator, when: do(ending), then: []domain.Fact{granted(ending)}},
 		{name: "an agent cannot grant access to itself", given: market(), by: ann.AgentKey, when: do(allow()), err: "forbidden"},
+		{name: "nobody grants access for another operator", given: market(), by: "stranger", when: do(allow()), err: "forbidden"},
+		{name: "an operator cannot let a client act as another's agent", given: market(), by: "stranger", when: do(allow(func(c *domain.OpenGrant) {
+			c.Operator = "stranger"
+		})), err: "not-found", field: "/agentKey"},
+		{name: "a grant to set up an agent needs none", by: operator, when: do(toSetUp()), then: []domain.Fact{granted(toSetUp())}},
 	})
 	for _, tt := range []struct {
 		name   string
@@ -49,6 +62,13 @@ func TestOpenGrant(t *testing.T) {
 		{"the client is named", func(c *domain.OpenGrant) { c.ClientID = "" }, "invalid", "/clientId"},
 		{"the operator is named", func(c *domain.OpenGrant) { c.Operator = "" }, "invalid", "/operator"},
 		{"there is a scope", func(c *domain.OpenGrant) { c.Scopes = nil }, "invalid", "/scopes"},
+		{"setup stands alone", func(c *domain.OpenGrant) { c.Scopes = []string{domain.ScopeSetup, domain.ScopeRead} }, "invalid", "/scopes"},
+		{"without an agent there is nothing but setup", func(c *domain.OpenGrant) { c.AgentKey = "" }, "invalid", "/scopes"},
+		{"the scopes were asked for", func(c *domain.OpenGrant) { c.Asked = []string{domain.ScopeWork} }, "invalid", "/scopes"},
+		{"what was asked for is known", func(c *domain.OpenGrant) { c.Asked = []string{"everything"} }, "invalid", "/asked"},
+		{"the client's name is short", func(c *domain.OpenGrant) { c.ClientName = strings.Repeat("é", 201) }, "invalid", "/clientName"},
+		{"the client's name is text", func(c *domain.OpenGrant) { c.ClientName = "\x1b[2J" }, "invalid", "/clientName"},
+		{"the redirect URI is short", func(c *domain.OpenGrant) { c.RedirectURI = strings.Repeat("a", 2049) }, "invalid", "/redirectUri"},
 		{"the scopes are known", func(c *domain.OpenGrant) { c.Scopes = []string{"read"} }, "invalid", "/scopes"},
 		{"the resource is absolute", func(c *domain.OpenGrant) { c.Resource = "/mcp" }, "invalid", "/resource"},
 		{"the resource is a URL", func(c *domain.OpenGrant) { c.Resource = "http://[" }, "invalid", "/resource"},
@@ -57,19 +77,6 @@ func TestOpenGrant(t *testing.T) {
 	} {
 		run(t, []row{{name: tt.name, given: market(), by: operator, when: do(allow(tt.change)), err: tt.err, field: tt.field}})
 	}
-}
-
-func TestRevokeGrant(t *testing.T) {
-	t.Parallel()
-
-	revoke := do(domain.RevokeGrant{GrantID: grantID, Reason: "lost laptop"})
-	revoked := domain.Grants.Record(grantID, domain.GrantRevoked{Reason: "lost laptop"})
-	answer := domain.RevokeGrantAnswer{GrantID: grantID}
-	run(t, []row{
-		{name: "a live grant ends", given: []domain.Fact{granted(allow())}, by: operator, when: revoke, then: []domain.Fact{revoked}, answer: answer},
-		{name: "a second time records nothing", given: []domain.Fact{granted(allow()), revoked}, by: operator, when: revoke, answer: answer},
-		{name: "an unknown grant is refused", by: operator, when: revoke, err: "not-found", field: "/grantId"},
-	})
 }
 
 func TestAGrantIsLiveUntilItEnds(t *testing.T) {

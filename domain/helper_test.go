@@ -65,6 +65,7 @@ func market() []domain.Fact {
 			}),
 			domain.Agents.Record(key, domain.AgentRegistered{
 				AgentKey: a.party.AgentKey, AgentID: a.party.AgentID, Name: a.name, Wallet: a.party.Wallet,
+				Operator: string(operator),
 			}),
 			domain.Agents.Record(key, domain.AgentRolesSet{Roles: a.roles}),
 		)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,6 +37,7 @@ type Grants struct {
 type entry struct {
 	grant   domain.Grant
 	revoked chan struct{} // made when first asked for, closed by the revocation
+	changed chan struct{} // made when asked for, closed and forgotten by the next change
 }
 
 // LoadGrants reads all grants there are.
@@ -88,22 +90,62 @@ func (g *Grants) Live(ctx context.Context, id string) (domain.Grant, error) {
 	return grant, nil
 }
 
-// LiveOf returns the ids of an agent's live grants, as of now and in order.
-func (g *Grants) LiveOf(ctx context.Context, agent domain.AgentKey) ([]string, error) {
+// A LiveGrant is a grant that allows something, with its id.
+type LiveGrant struct {
+	ID string
+	domain.Grant
+}
+
+// OfAgent returns an agent's live grants, as of now and by id.
+func (g *Grants) OfAgent(ctx context.Context, agent domain.AgentKey) ([]LiveGrant, error) {
+	return g.list(ctx, func(grant domain.Grant) bool { return grant.AgentKey == agent })
+}
+
+// OfOperator returns the live grants an operator gave, also those without an agent
+// yet, as of now and by id.
+func (g *Grants) OfOperator(ctx context.Context, operator string) ([]LiveGrant, error) {
+	return g.list(ctx, func(grant domain.Grant) bool { return grant.Operator == operator })
+}
+
+func (g *Grants) list(ctx context.Context, wanted func(domain.Grant) bool) ([]LiveGrant, error) {
 	now := time.Now()
 	if err := g.look(ctx, now); err != nil {
-		return nil, fmt.Errorf("list the grants of %s: %w", agent, err)
+		return nil, fmt.Errorf("list grants: %w", err)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var ids []string
+	var live []LiveGrant
 	for id, e := range g.entries {
-		if e.grant.AgentKey == agent && e.grant.LiveAt(now) {
-			ids = append(ids, id)
+		if e.grant.LiveAt(now) && wanted(e.grant) {
+			live = append(live, LiveGrant{id, e.grant})
 		}
 	}
-	slices.Sort(ids)
-	return ids, nil
+	slices.SortFunc(live, func(a, b LiveGrant) int { return strings.Compare(a.ID, b.ID) })
+	return live, nil
+}
+
+// Changed returns a channel that is closed once what a grant allows may have
+// changed: it was bound, widened, narrowed or revoked, or its agent has other
+// roles. Run learns of that within a second. Ask for the channel before you read
+// what the grant allows, and for a new one after it was closed. For a grant that
+// is revoked or unknown it is closed from the start.
+func (g *Grants) Changed(id string) <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	e := g.entries[id]
+	if e == nil || e.grant.Revoked {
+		return closed()
+	}
+	if e.changed == nil {
+		e.changed = make(chan struct{})
+	}
+	return e.changed
+}
+
+func closed() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
 }
 
 // Revoked returns a channel that is closed once the grant is revoked, which Run
@@ -116,9 +158,7 @@ func (g *Grants) Revoked(id string) <-chan struct{} {
 	defer g.mu.Unlock()
 	e := g.entries[id]
 	if e == nil || e.grant.Revoked {
-		gone := make(chan struct{})
-		close(gone)
-		return gone
+		return closed()
 	}
 	if e.revoked == nil {
 		e.revoked = make(chan struct{})
@@ -189,11 +229,15 @@ func (g *Grants) learn(events []eventstore.Recorded, asked time.Time, complete b
 
 // apply takes in one event. Of a revoked grant it keeps no more than that it is.
 func (g *Grants) apply(recorded eventstore.Recorded) {
-	event, ours := recorded.Event.(domain.Event[domain.Grant])
-	if !ours {
-		return
+	switch event := recorded.Event.(type) {
+	case domain.Event[domain.Grant]:
+		g.applyGrant(recorded.Stream.ID(), event)
+	case domain.AgentRolesSet:
+		g.rolesSet(domain.AgentKey(recorded.Stream.ID()))
 	}
-	id := recorded.Stream.ID()
+}
+
+func (g *Grants) applyGrant(id string, event domain.Event[domain.Grant]) {
 	e := g.entries[id]
 	if e == nil {
 		e = &entry{}
@@ -201,12 +245,30 @@ func (g *Grants) apply(recorded eventstore.Recorded) {
 	}
 	wasRevoked := e.grant.Revoked
 	e.grant = event.Apply(e.grant)
+	e.tellChange()
 	if wasRevoked || !e.grant.Revoked {
 		return
 	}
 	e.grant = domain.Grant{Opened: true, Revoked: true}
 	if e.revoked != nil {
 		close(e.revoked)
+	}
+}
+
+// rolesSet tells all that hold streams open for the agent. Roles change so rarely
+// that looking at every grant costs nothing.
+func (g *Grants) rolesSet(agent domain.AgentKey) {
+	for _, e := range g.entries {
+		if e.grant.AgentKey == agent {
+			e.tellChange()
+		}
+	}
+}
+
+func (e *entry) tellChange() {
+	if e.changed != nil {
+		close(e.changed)
+		e.changed = nil
 	}
 }
 

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -132,12 +133,115 @@ func TestLiveGrantsOfAnAgentAreThoseOfThisMoment(t *testing.T) {
 	g := there.grants(t)
 	kept, revoked := here.grant(t, domain.ScopeRead), here.grant(t, domain.ScopeRead)
 	here.revoke(t, revoked)
-	got, err := g.LiveOf(t.Context(), alice)
+	ofAlice, err := g.OfAgent(t.Context(), alice)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{kept}, got); diff != "" {
+	if diff := cmp.Diff([]string{kept}, ids(ofAlice)); diff != "" {
 		t.Error(diff)
+	}
+	setup := here.setupGrant(t)
+	ofOperator, err := g.OfOperator(t.Context(), string(operator))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{kept, setup}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, ids(ofOperator)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func ids(grants []LiveGrant) []string {
+	var all []string
+	for _, g := range grants {
+		all = append(all, g.ID)
+	}
+	return all
+}
+
+func TestAChangeOfWhatAGrantAllowsIsHeardInEveryProcessWithinASecond(t *testing.T) {
+	t.Parallel()
+	d := newDeployment(t)
+	here, there := d.process(t), d.process(t)
+	id, other := here.grant(t, domain.ScopeRead), here.setupGrant(t)
+	g := there.followed(t)
+	if _, err := g.Live(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []struct {
+		name string
+		make func()
+	}{
+		{"new roles", func() {
+			execute(t, here.store, domain.SetRoles{AgentKey: alice, Roles: []domain.Role{domain.RoleHire}})
+		}},
+		{"more scopes", func() {
+			execute(t, here.store, domain.WidenGrant{GrantID: id, Scopes: []string{domain.ScopeHire}, Asked: []string{domain.ScopeHire}})
+		}},
+		{"fewer scopes", func() {
+			execute(t, here.store, domain.NarrowGrant{GrantID: id, Scopes: []string{domain.ScopeRead}})
+		}},
+		{"the end", func() { here.revoke(t, id) }},
+	} {
+		changed, spared := g.Changed(id), g.Changed(other)
+		change.make()
+		select {
+		case <-changed:
+		case <-time.After(time.Second):
+			t.Fatalf("%s: not heard of within a second", change.name)
+		}
+		select {
+		case <-spared:
+			t.Errorf("%s: another grant's streams were woken", change.name)
+		default:
+		}
+	}
+	bound := g.Changed(other)
+	execute(t, here.store, domain.BindGrant{GrantID: other, AgentKey: alice, Scopes: []string{domain.ScopeRead}})
+	select {
+	case <-bound:
+	case <-time.After(time.Second):
+		t.Fatal("a binding was not heard of within a second")
+	}
+	select {
+	case <-g.Changed(id):
+	default:
+		t.Error("a stream of a revoked grant would wait for ever")
+	}
+}
+
+func TestATokenFromBeforeThereWasAnAgentActsAsTheAgent(t *testing.T) {
+	t.Parallel()
+	d := newDeployment(t)
+	here, there := d.process(t), d.process(t)
+	id := here.setupGrant(t)
+	g := there.followed(t)
+	v := NewVerifier(d.keys, issuer, g)
+	grant, err := g.Live(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bearer := mint(t, d.keys, AccessToken{Issuer: issuer, GrantID: id, Grant: grant, At: time.Now()})
+	want := Principal{GrantID: id, ClientID: client, Operator: string(operator), Scopes: []string{domain.ScopeSetup}, Resource: resource}
+	before, err := v.Verify(t.Context(), bearer, resource)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, before); diff != "" {
+		t.Errorf("before the binding (-want +got):\n%s", diff)
+	}
+
+	bound := g.Changed(id)
+	execute(t, here.store, domain.BindGrant{GrantID: id, AgentKey: alice, Scopes: []string{domain.ScopeRead, domain.ScopeHire}})
+	<-bound
+	want.AgentKey, want.Scopes = alice, []string{domain.ScopeRead}
+	after, err := v.Verify(t.Context(), bearer, resource)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, after); diff != "" {
+		t.Errorf("after the binding (-want +got):\n%s", diff)
 	}
 }
 

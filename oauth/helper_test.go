@@ -142,12 +142,25 @@ func execute[R any](t *testing.T, s *eventstore.Store, cmd domain.Command[R]) {
 // grant opens a grant for alice and returns its id.
 func (p process) grant(t *testing.T, scopes ...string) string {
 	t.Helper()
+	return p.open(t, domain.OpenGrant{
+		AgentKey: alice, ClientID: client, Operator: string(operator), Scopes: scopes, Resource: resource,
+	})
+}
+
+// setupGrant opens a grant to set up an agent, whose client asked to read too.
+func (p process) setupGrant(t *testing.T) string {
+	t.Helper()
+	return p.open(t, domain.OpenGrant{
+		ClientID: client, Operator: string(operator), Resource: resource,
+		Asked: []string{domain.ScopeSetup, domain.ScopeRead}, Scopes: []string{domain.ScopeSetup},
+	})
+}
+
+func (p process) open(t *testing.T, cmd domain.OpenGrant) string {
+	t.Helper()
 	key := ulid.Make().String()
 	op := eventstore.Operation{Owner: operator, Key: key, Tool: "test", At: time.Now()}
-	_, err := eventstore.Execute(t.Context(), p.store, op, domain.OpenGrant{
-		AgentKey: alice, ClientID: client, Operator: "olga", Scopes: scopes, Resource: resource,
-	})
-	if err != nil {
+	if _, err := eventstore.Execute(t.Context(), p.store, op, cmd); err != nil {
 		t.Fatal(err)
 	}
 	return domain.DeriveID("gr", string(operator), key)

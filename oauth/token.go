@@ -93,10 +93,18 @@ func (k *Keys) Mint(t AccessToken) (string, error) {
 	return signed, nil
 }
 
+// setupSubject is the subject of the tokens of a grant that has no agent yet: the
+// connection itself.
+func setupSubject(grantID string) string { return grantID }
+
 func (t AccessToken) claims() claims {
+	subject := string(t.Grant.AgentKey)
+	if subject == "" {
+		subject = setupSubject(t.GrantID)
+	}
 	return claims{
 		Issuer:    t.Issuer,
-		Subject:   string(t.Grant.AgentKey),
+		Subject:   subject,
 		Audience:  t.Grant.Resource,
 		ClientID:  t.Grant.ClientID,
 		Scope:     strings.Join(t.Grant.Scopes, " "),

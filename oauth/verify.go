@@ -15,7 +15,7 @@ import (
 
 // A Principal is who a token speaks for, and what it may do at one resource.
 type Principal struct {
-	AgentKey domain.AgentKey
+	AgentKey domain.AgentKey // "" while the grant only allows to set up an agent
 	GrantID  string
 	ClientID string
 	Operator string
@@ -60,16 +60,22 @@ func (v *Verifier) Verify(ctx context.Context, bearer, resource string) (Princip
 		return Principal{}, err
 	}
 	// What the token repeats of its grant must agree with it.
-	if string(grant.AgentKey) != c.Subject || grant.ClientID != c.ClientID || grant.Resource != resource {
+	setUp := c.Subject == setupSubject(c.GrantID)
+	if string(grant.AgentKey) != c.Subject && !setUp || grant.ClientID != c.ClientID || grant.Resource != resource {
 		return Principal{}, refuseToken()
 	}
-	scopes := strings.Fields(c.Scope)
+	scopes := slices.DeleteFunc(strings.Fields(c.Scope), func(s string) bool { return !slices.Contains(grant.Scopes, s) })
+	if setUp {
+		// Its operator has said since what the connection may do: a token from
+		// before there was an agent acts as that agent.
+		scopes = slices.Clone(grant.Scopes)
+	}
 	return Principal{
 		AgentKey: grant.AgentKey,
 		GrantID:  c.GrantID,
 		ClientID: grant.ClientID,
 		Operator: grant.Operator,
-		Scopes:   slices.DeleteFunc(scopes, func(s string) bool { return !slices.Contains(grant.Scopes, s) }),
+		Scopes:   scopes,
 		Resource: resource,
 	}, nil
 }

@@ -25,7 +25,7 @@ import (
 
 // developer is who acts by the commands below: the operator of every development
 // agent, and the owner of their operation keys.
-const developer = domain.AgentKey("operator:dev")
+const developer = domain.Developer
 
 // developerClient is the client of the grants of development tokens.
 const developerClient = "sidequest-cli"
@@ -248,17 +248,17 @@ func revokeTokens(ctx context.Context, store *eventstore.Store, name string) (in
 	if err != nil {
 		return 0, err
 	}
-	ids, err := grants.LiveOf(ctx, domain.DevelopmentAgent(name))
+	live, err := grants.OfAgent(ctx, domain.DevelopmentAgent(name))
 	if err != nil {
 		return 0, err
 	}
-	for done, id := range ids {
-		_, err := carryOut(ctx, store, ulid.Make().String(), "revoke_grant", domain.RevokeGrant{GrantID: id, Reason: "revoked by the developer"})
+	for done, grant := range live {
+		_, err := carryOut(ctx, store, ulid.Make().String(), "revoke_grant", domain.RevokeGrant{GrantID: grant.ID, Reason: "revoked by the developer"})
 		if err != nil {
-			return done, fmt.Errorf("revoke grant %s: %w", id, err)
+			return done, fmt.Errorf("revoke grant %s: %w", grant.ID, err)
 		}
 	}
-	return len(ids), nil
+	return len(live), nil
 }
 
 // carryOut executes a command as the developer and returns its answer.
