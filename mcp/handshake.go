@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 )
@@ -29,25 +30,39 @@ type none struct{}
 // capabilities say what works, which is what has a method. Nothing that depends
 // on a session is claimed.
 type capabilities struct {
-	Tools      *none           `json:"tools,omitzero"`
-	Events     *none           `json:"events,omitzero"`
-	Extensions map[string]none `json:"extensions,omitzero"`
+	Tools      *none          `json:"tools,omitzero"`
+	Resources  *none          `json:"resources,omitzero"`
+	Prompts    *none          `json:"prompts,omitzero"`
+	Events     *none          `json:"events,omitzero"`
+	Extensions map[string]any `json:"extensions,omitzero"`
 }
 
 // capabilities returns those of an era. The events extension is named twice:
 // some clients look for it among the capabilities only, in either era.
 func (s *Server) capabilities(l Lane) capabilities {
-	var c capabilities
-	if _, ok := s.Methods["tools/list"]; ok {
-		c.Tools = &none{}
+	c := capabilities{
+		Tools: s.offers("tools/list"), Resources: s.offers("resources/list"), Prompts: s.offers("prompts/list"),
+		Events: s.offers("events/list"),
 	}
-	if _, ok := s.Methods["events/list"]; ok {
-		c.Events = &none{}
-		if l.Modern() {
-			c.Extensions = map[string]none{"io.modelcontextprotocol/events": {}}
+	if !l.Modern() {
+		return c
+	}
+	c.Extensions = maps.Clone(s.Extensions)
+	if c.Events != nil {
+		if c.Extensions == nil {
+			c.Extensions = map[string]any{}
 		}
+		c.Extensions["io.modelcontextprotocol/events"] = none{}
 	}
 	return c
+}
+
+// offers returns a capability without settings if there is the method it needs.
+func (s *Server) offers(method string) *none {
+	if _, ok := s.Methods[method]; ok {
+		return &none{}
+	}
+	return nil
 }
 
 // discover answers server/discover; the identity is added to it as to every

@@ -94,6 +94,10 @@ type Server struct {
 	// told the server can do follows from them.
 	Methods map[string]Method
 
+	// Extensions are those that modern clients are told of, with their settings,
+	// beside the one that events/list brings.
+	Extensions map[string]any
+
 	// Authenticate says who sends a request. It refuses with a [*domain.Error] of
 	// the class unauthenticated, or another class if that is the matter.
 	Authenticate func(*http.Request) (Caller, error)
