@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,13 +86,14 @@ func isJSON(h http.Header) bool {
 // acceptsAny is lenient: clients that call by hand name no type or any, and a
 // client that names one of ours gets what the method answers.
 func acceptsAny(accept []string) bool {
-	if len(accept) == 0 {
-		return true
-	}
+	return len(accept) == 0 || accepts(accept, "*/*", "application/*", "application/json", "text/*", "text/event-stream")
+}
+
+// accepts says whether an Accept header names one of the types.
+func accepts(accept []string, types ...string) bool {
 	for entry := range strings.SplitSeq(strings.Join(accept, ","), ",") {
 		kind, _, _ := strings.Cut(entry, ";")
-		switch strings.ToLower(strings.TrimSpace(kind)) {
-		case "*/*", "application/*", "application/json", "text/*", "text/event-stream":
+		if slices.Contains(types, strings.ToLower(strings.TrimSpace(kind))) {
 			return true
 		}
 	}

@@ -17,6 +17,8 @@ func (s *Server) method(name string) (Method, bool) {
 		return Method{Handle: s.discover, AllowedInSetup: true, ModernOnly: true, Cacheable: true, TTL: handshakeTTL}, true
 	case "initialize":
 		return Method{Handle: s.initialize, AllowedInSetup: true, LegacyOnly: true}, true
+	case "subscriptions/listen":
+		return Method{Handle: s.listen, AllowedInSetup: true, ModernOnly: true, Stream: true}, s.Listening != nil
 	case "ping":
 		return Method{Handle: pong, AllowedInSetup: true, LegacyOnly: true}, true
 	}
@@ -28,21 +30,37 @@ func (s *Server) method(name string) (Method, bool) {
 type none struct{}
 
 // capabilities say what works, which is what has a method. Nothing that depends
-// on a session is claimed.
+// on a session is claimed, unless there is a method for it.
 type capabilities struct {
-	Tools      *none          `json:"tools,omitzero"`
-	Resources  *none          `json:"resources,omitzero"`
-	Prompts    *none          `json:"prompts,omitzero"`
-	Events     *none          `json:"events,omitzero"`
-	Extensions map[string]any `json:"extensions,omitzero"`
+	Tools       *listCapability `json:"tools,omitzero"`
+	Resources   *listCapability `json:"resources,omitzero"`
+	Prompts     *listCapability `json:"prompts,omitzero"`
+	Completions *none           `json:"completions,omitzero"`
+	Logging     *none           `json:"logging,omitzero"`
+	Events      *none           `json:"events,omitzero"`
+	Extensions  map[string]any  `json:"extensions,omitzero"`
+}
+
+// A listCapability says whether clients can hear of changes.
+type listCapability struct {
+	ListChanged bool `json:"listChanged,omitzero"`
+	Subscribe   bool `json:"subscribe,omitzero"`
 }
 
 // capabilities returns those of an era. The events extension is named twice:
 // some clients look for it among the capabilities only, in either era.
 func (s *Server) capabilities(l Lane) capabilities {
+	var changes Listening
+	if l.Modern() && s.Listening != nil {
+		changes.Tools, changes.Prompts, changes.Resources = s.Listening.Tools, s.Listening.Prompts, s.Listening.Resources
+	}
 	c := capabilities{
-		Tools: s.offers("tools/list"), Resources: s.offers("resources/list"), Prompts: s.offers("prompts/list"),
-		Events: s.offers("events/list"),
+		Tools:       s.list("tools/list", changes.Tools != nil, false),
+		Resources:   s.list("resources/list", changes.Resources != nil, !l.Modern() && s.offers("resources/subscribe") != nil),
+		Prompts:     s.list("prompts/list", changes.Prompts != nil, false),
+		Completions: s.offers("completion/complete"),
+		Logging:     s.offers("logging/setLevel"),
+		Events:      s.offers("events/list"),
 	}
 	if !l.Modern() {
 		return c
@@ -63,6 +81,13 @@ func (s *Server) offers(method string) *none {
 		return &none{}
 	}
 	return nil
+}
+
+func (s *Server) list(method string, changes, subscribe bool) *listCapability {
+	if s.offers(method) == nil {
+		return nil
+	}
+	return &listCapability{changes, subscribe}
 }
 
 // discover answers server/discover; the identity is added to it as to every

@@ -43,6 +43,11 @@ type Lane struct {
 	// Capabilities are the client's own, as sent with this request; nil in the
 	// legacy era, where nothing is remembered of the handshake.
 	Capabilities jsontext.Value
+
+	// LogLevel is the least severe level of messages the client wants with this
+	// request; empty for none. Legacy clients set one per session, and there are
+	// none.
+	LogLevel string
 }
 
 // Modern says whether the request is of the modern era.
@@ -100,7 +105,11 @@ func modernLane(header string, h http.Header, m Message) (Lane, *ProtocolError) 
 	if headerValue(h, "Mcp-Method") != m.Method {
 		return Lane{}, badRequest(CodeHeaderMismatch, "The header Mcp-Method must be present and equal to the method.")
 	}
-	return Lane{Era: Modern, Version: requested, Capabilities: m.Meta.ClientCapabilities}, nil
+	if refused := checkMeta(m.Meta); refused != nil {
+		return Lane{}, refused
+	}
+	level, _ := text(m.Meta.LogLevel)
+	return Lane{Era: Modern, Version: requested, Capabilities: m.Meta.ClientCapabilities, LogLevel: level}, nil
 }
 
 // checkName compares the header Mcp-Name with the parameter it repeats.

@@ -29,6 +29,9 @@ func (l *Library) Methods() map[string]Method {
 		"resources/templates/list": l.listing(l.listTemplates),
 		"resources/read":           {Handle: l.readResource, AllowedInSetup: true, NameParam: "uri", Cacheable: true, TTL: libraryTTL},
 	}
+	if len(l.Prompts) > 0 || len(l.Templates) > 0 {
+		all["completion/complete"] = Method{Handle: l.complete, AllowedInSetup: true}
+	}
 	if len(l.Prompts) > 0 {
 		all["prompts/list"] = l.listing(l.listPrompts)
 		all["prompts/get"] = Method{Handle: l.getPrompt, AllowedInSetup: true, NameParam: "name"}

@@ -24,6 +24,7 @@ const (
 	metaClientCapabilities = "io.modelcontextprotocol/clientCapabilities"
 	metaServerInfo         = "io.modelcontextprotocol/serverInfo"
 	metaSubscriptionID     = "io.modelcontextprotocol/subscriptionId"
+	metaLogLevel           = "io.modelcontextprotocol/logLevel"
 )
 
 // A Message is one JSON-RPC message. Its values are parts of the body, not
@@ -35,6 +36,8 @@ type Message struct {
 	Meta   Meta
 
 	name, uri, taskID jsontext.Value // the parameters that Mcp-Name may repeat
+	arguments         jsontext.Value
+	state, responses  jsontext.Value // requestState and inputResponses
 	version, method   jsontext.Value
 	response          bool // result or error is present
 }
@@ -46,6 +49,7 @@ type Meta struct {
 	ProtocolVersion    jsontext.Value
 	ClientCapabilities jsontext.Value
 	ProgressToken      jsontext.Value
+	LogLevel           jsontext.Value
 }
 
 // IsNotification says whether the message wants no answer.
@@ -251,9 +255,9 @@ var (
 		"_meta", "name", "uri", "taskId",
 		// Not read here, but a name that only looks like one of them must not pass as
 		// left out: a cursor that was not seen would begin somewhere else.
-		"arguments", "cursor", "maxEvents", "maxAgeMs", "timeoutMs", "requestState", "inputResponses",
+		"arguments", "cursor", "maxEvents", "maxAgeMs", "timeoutMs", "requestState", "inputResponses", "notifications",
 	}
-	metaNames = []string{metaProtocolVersion, metaClientCapabilities, "progressToken"}
+	metaNames = []string{metaProtocolVersion, metaClientCapabilities, metaLogLevel, "progressToken"}
 )
 
 func (s *scanner) message() (Message, error) {
@@ -291,6 +295,12 @@ func (s *scanner) params(m *Message) error {
 			m.uri, err = s.value()
 		case "taskId":
 			m.taskID, err = s.value()
+		case "arguments":
+			m.arguments, err = s.value()
+		case "requestState":
+			m.state, err = s.value()
+		case "inputResponses":
+			m.responses, err = s.value()
 		case "_meta":
 			m.Meta.Raw, err = s.maybeObject("params._meta", func() error { return s.meta(&m.Meta) })
 		default:
@@ -309,6 +319,8 @@ func (s *scanner) meta(meta *Meta) error {
 			meta.ClientCapabilities, err = s.value()
 		case "progressToken":
 			meta.ProgressToken, err = s.value()
+		case metaLogLevel:
+			meta.LogLevel, err = s.value()
 		default:
 			err = s.dec.SkipValue()
 		}

@@ -156,7 +156,7 @@ func (e *envelope) appendMeta(b []byte, c *Call) []byte {
 	if c.Lane.Modern() {
 		members = append(members, ","+serverInfo...)
 	}
-	if c.stream != nil {
+	if c.stream != nil && c.stream.id != nil {
 		members = append(members, `,"`+metaSubscriptionID+`":`...)
 		members = append(members, c.Request.ID...)
 	}

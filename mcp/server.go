@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -60,6 +61,9 @@ type Method struct {
 	Cacheable bool
 	TTL       time.Duration
 
+	// Asks lets the handler answer with [InputRequired].
+	Asks bool
+
 	ModernOnly, LegacyOnly bool
 }
 
@@ -69,23 +73,16 @@ type Call struct {
 	Request Message
 	Lane    Lane
 
-	w       http.ResponseWriter // nil within a batch
-	path    string
-	stream  *SSE
-	refused *ProtocolError // why an element of a batch is not carried out
-}
+	// Inputs are what the client sends back with a repeated call, see
+	// [InputRequired].
+	Inputs Inputs
 
-// OpenStream turns the answer into a stream. The handler refuses what it must
-// refuse before, while an ordinary error can still be sent, and flushes what it
-// adds. When it returns a result, that is the last frame; after [ErrAbrupt]
-// there is none.
-func (c *Call) OpenStream() (*SSE, error) {
-	if c.w == nil || c.stream != nil {
-		return nil, errors.New("open a stream: there can be none or it is open already")
-	}
-	var err error
-	c.stream, err = openSSE(c.w, c.Request.ID)
-	return c.stream, err
+	w           http.ResponseWriter // nil within a batch
+	header      http.Header         // of the request; nil within a batch
+	path        string
+	takesStream bool
+	stream      *SSE
+	refused     *ProtocolError // why an element of a batch is not carried out
 }
 
 // A Server answers the MCP endpoint of a board, in every revision.
@@ -106,6 +103,14 @@ type Server struct {
 	// a slash at the end. If it is a loopback origin, requests must name a
 	// loopback host.
 	BaseURL string
+
+	// States seals what calls that ask for input get back. It may be zero where no
+	// method asks.
+	States States
+
+	// Listening serves subscriptions/listen; nil if nothing changes that a client
+	// could hear of.
+	Listening *Listening
 
 	Log *slog.Logger
 }
@@ -132,7 +137,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.writeError(w, nil, refused)
 		return
 	}
-	c := &Call{Caller: caller, w: w, path: pathOf(r)}
+	c := &Call{Caller: caller, w: w, header: r.Header, path: pathOf(r), takesStream: takesStream(r.Header)}
 	if isBatch(body) {
 		s.serveBatch(c, r, body)
 		return
@@ -201,8 +206,8 @@ func (s *Server) serveBatch(c *Call, r *http.Request, body []byte) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), legacyTimeout)
 	defer cancel()
 	var answers []byte
-	for _, call := range calls {
-		if a := s.answerElement(ctx, call); a != nil {
+	for _, a := range s.answerAll(ctx, calls) {
+		if a != nil {
 			answers = append(append(answers, ','), a...)
 		}
 	}
@@ -212,6 +217,18 @@ func (s *Server) serveBatch(c *Call, r *http.Request, body []byte) {
 	}
 	answers[0] = '['
 	writeJSON(c.w, http.StatusOK, append(answers, ']'))
+}
+
+// answerAll answers the messages of a batch all at once, since each may wait for
+// something, and returns the answers in the order of the messages.
+func (s *Server) answerAll(ctx context.Context, calls []*Call) [][]byte {
+	answers := make([][]byte, len(calls))
+	var all sync.WaitGroup
+	for i, c := range calls {
+		all.Go(func() { answers[i] = s.answerElement(ctx, c) })
+	}
+	all.Wait()
+	return answers
 }
 
 // element reads one message of a batch.
@@ -273,9 +290,15 @@ func (s *Server) answerElement(ctx context.Context, c *Call) []byte {
 // sent yet. Both are nil if there is nothing to send any more.
 func (s *Server) answer(ctx context.Context, h http.Header, c *Call) ([]byte, *ProtocolError) {
 	m, err := s.methodFor(ctx, h, c)
+	if err == nil && m.Asks {
+		err = s.takeInputs(c)
+	}
 	var result any
 	if err == nil {
 		result, err = s.call(ctx, m, c)
+	}
+	if asked, ok := result.(InputRequired); ok && err == nil {
+		result, err = s.ask(c, m, asked)
 	}
 	var answer []byte
 	if err == nil {
@@ -329,9 +352,9 @@ func (s *Server) methodFor(ctx context.Context, h http.Header, c *Call) (Method,
 // client still gets an answer it understands.
 func (s *Server) call(ctx context.Context, m Method, c *Call) (result any, err error) {
 	defer func() {
-		switch p := recover(); p {
-		case nil:
-		case http.ErrAbortHandler:
+		switch p := recover(); {
+		case p == nil:
+		case p == http.ErrAbortHandler && c.w != nil: // net/http knows what it means
 			panic(p)
 		default:
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())

@@ -30,7 +30,7 @@ var ErrAbrupt = errors.New("end the stream without a result")
 type SSE struct {
 	w      http.ResponseWriter
 	rc     *http.ResponseController
-	id     jsontext.Value // of the request, which is the subscription's id
+	id     jsontext.Value // of a request that is a subscription, whose id it is; else nil
 	b      []byte         // frames that wait
 	broken bool           // a write failed
 }
@@ -49,9 +49,10 @@ func openSSE(w http.ResponseWriter, id jsontext.Value) (*SSE, error) {
 	return s, err
 }
 
-// Notify adds a notification. Its params must encode to a JSON object without
-// _meta, which is added with the id of the subscription. To send the same params
-// to many streams, encode them once and pass the [jsontext.Value].
+// Notify adds a notification. Its params must encode to a JSON object. Those of a
+// subscription must have no _meta, which is added with the subscription's id. To
+// send the same params to many streams, encode them once and pass the
+// [jsontext.Value].
 func (s *SSE) Notify(method string, params any) error {
 	raw, err := encode(params)
 	if err != nil {
@@ -60,6 +61,10 @@ func (s *SSE) Notify(method string, params any) error {
 	s.b = append(s.b, `data: {"jsonrpc":"2.0","method":"`...)
 	s.b = append(s.b, method...)
 	s.b = append(s.b, `","params":`...)
+	if s.id == nil {
+		s.b = append(append(s.b, raw...), "}\n\n"...)
+		return s.sendIfLarge()
+	}
 	s.b = append(s.b, raw[:len(raw)-1]...)
 	if len(raw) > len("{}") {
 		s.b = append(s.b, ',')
@@ -67,6 +72,17 @@ func (s *SSE) Notify(method string, params any) error {
 	s.b = append(s.b, `"_meta":{"`+metaSubscriptionID+`":`...)
 	s.b = append(s.b, s.id...)
 	s.b = append(s.b, "}}}\n\n"...)
+	return s.sendIfLarge()
+}
+
+// Message adds a JSON-RPC message as it is. The lane itself has no use for it: no
+// revision it serves statelessly lets a server ask anything.
+func (s *SSE) Message(message any) error {
+	raw, err := encode(message)
+	if err != nil {
+		return fmt.Errorf("encode a message: %w", err)
+	}
+	s.b = append(append(append(s.b, "data: "...), raw...), "\n\n"...)
 	return s.sendIfLarge()
 }
 

@@ -14,7 +14,7 @@ import (
 func (m *Market) Methods() map[string]Method {
 	return map[string]Method{
 		"tools/list": {Handle: m.listTools, AllowedInSetup: true, Cacheable: true, TTL: 5 * time.Minute},
-		"tools/call": {Handle: m.callTool, AllowedInSetup: true, NameParam: "name", Permit: m.permit},
+		"tools/call": {Handle: m.callTool, AllowedInSetup: true, NameParam: "name", Permit: m.permit, Asks: true},
 	}
 }
 
@@ -91,9 +91,13 @@ func (m *Market) callTool(ctx context.Context, c *Call) (any, error) {
 	if params.Arguments.Kind() == 'n' {
 		params.Arguments = nil
 	}
+	asked, _, err := c.Inputs.Elicited(approvalKey)
+	if err != nil {
+		return nil, err
+	}
 	answer, err := m.Call(ctx, c.Caller, params.Name, params.Arguments)
 	if err == nil {
-		return newToolResult(answer, false), nil
+		return c.approvalOr(answer, asked)
 	}
 	if errors.Is(err, errNoTool) {
 		return nil, InvalidParams("name: %s", errNoTool.Message)

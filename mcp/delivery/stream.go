@@ -149,27 +149,19 @@ func (s *stream) run(ctx context.Context, ended <-chan struct{}, truncated bool)
 		case <-beat.C:
 			due = true
 		case <-s.revocation:
-			return ending("revoked"), s.terminate()
+			return mcp.Ended("revoked"), s.terminate()
 		case <-ended:
-			return ending("displaced"), nil
+			return mcp.Ended("displaced"), nil
 		case <-draining:
 			draining, drained = nil, time.After(s.drainTime())
 		case <-drained:
-			return ending("stopping"), nil
+			return mcp.Ended("stopping"), nil
 		case <-life.C:
 			return nil, mcp.ErrAbrupt
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
-}
-
-// ending is the final result. It says why, since what a client has to do depends on
-// it: a displaced one that simply came back would displace the next.
-func ending(why string) any {
-	return struct {
-		Meta map[string]string `json:"_meta"`
-	}{map[string]string{"exchange.sidequest/ended": why}}
 }
 
 // deliver sends one page of what is behind the stream's place, or a heartbeat if
