@@ -63,6 +63,14 @@ bench-eventstore: need-postgres ## measure the event store beside single inserts
 	@go build -o bench/out/bench-eventstore ./bench/eventstore
 	@exec bench/out/bench-eventstore -peers bench/peers $(BENCHFLAGS)
 
+# The same for the protocol lane: CPU per call on one core, beside two libraries.
+.PHONY: bench-mcp
+bench-mcp: need-postgres ## measure a tool call beside go-sdk and mcp-go
+	@mkdir -p bench/out
+	@go build -C bench/peers/mcp -o "$(CURDIR)/bench/out/mcp-peer" .
+	@CGO_ENABLED=0 go build -o bench/out/bench-mcp ./bench/mcp
+	@exec bench/out/bench-mcp -peer bench/out/mcp-peer $(BENCHFLAGS)
+
 .PHONY: clean
 clean: ## remove what was built; the data folder stays
 	@rm -rf bin .tools bench/out

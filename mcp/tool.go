@@ -92,6 +92,12 @@ func read[Q, A any](t Tool, answer query[Q, A], views ...*projections.Projection
 	return t
 }
 
+// NewRead makes the row of a read that needs neither market nor views: for a
+// benchmark or a fixture, which have tools of their own.
+func NewRead[Q, A any](t Tool, answer func(ctx context.Context, c Caller, q Q) (A, error)) Tool {
+	return read(t, func(ctx context.Context, _ *Market, c Caller, q Q) (A, error) { return answer(ctx, c, q) })
+}
+
 // withFields lets a tool's answer carry fields beside the result.
 func (t Tool) withFields(fields any, run func(ctx context.Context, m *Market, c Caller, in arguments) (any, error)) Tool {
 	out := *t.Out.doc

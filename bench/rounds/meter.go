@@ -86,6 +86,16 @@ func family(parent int) (time.Duration, error) {
 	return sum, nil
 }
 
+// Spent is the processor time that a process has spent by itself, in steps of ten
+// milliseconds.
+func Spent(pid int) (time.Duration, error) {
+	p, err := process(pid)
+	if err != nil {
+		return 0, fmt.Errorf("read the processor time of process %d: %w", pid, err)
+	}
+	return p.own, nil
+}
+
 type stat struct {
 	parent     int
 	own, ended time.Duration

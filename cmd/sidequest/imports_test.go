@@ -72,7 +72,7 @@ func TestTheDomainImportsTheStandardLibraryAlone(t *testing.T) {
 }
 
 func isProgram(folder string) bool {
-	return strings.HasPrefix(folder, "cmd/") || folder == "bench/eventstore" || folder == "torture"
+	return strings.HasPrefix(folder, "cmd/") || folder == "bench/eventstore" || folder == "bench/mcp" || folder == "torture"
 }
 
 // isForTests says whether a package holds helpers of tests, such as
