@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -11,23 +12,28 @@ import (
 // through, and what that connection may do right now.
 type Caller struct {
 	AgentKey domain.AgentKey // empty for a setup connection that has no agent yet
-	AgentID  string          // decimal
-	Wallet   string          // EIP-55
-	Name     string
 	GrantID  string
 	ClientID string
 	Scopes   []string // full names, such as [domain.ScopeRead]
-	Roles    []string // "hire", "work"
 	Board    string   // slug
 	IP       string   // of the client, as far as trusted proxies tell
 	Resource string   // the token's audience: the exact URL of this endpoint
+
+	// Roles returns those of the agent, "hire" and "work". They are looked up where
+	// they matter, which most calls do not need: rules check them at the moment of
+	// the decision. Nil is an agent without any.
+	Roles func(context.Context) ([]string, error)
 }
 
 // Has says whether the caller may do what the scope covers.
 func (c Caller) Has(scope string) bool { return domain.ScopesAllow(c.Scopes, scope) }
 
-// HasRole says whether the caller's agent holds the role "hire" or "work".
-func (c Caller) HasRole(role string) bool { return slices.Contains(c.Roles, role) }
+func (c Caller) roles(ctx context.Context) ([]string, error) {
+	if c.Roles == nil {
+		return nil, nil
+	}
+	return c.Roles(ctx)
+}
 
 // scopesWith returns the scopes held and those needed, space-separated. A
 // challenge asks for both, or a client that steps up would lose what it had.

@@ -115,7 +115,7 @@ func TestAToolOfEitherScopeAsksForTheScopeOfAHeldRoleElseForBoth(t *testing.T) {
 		{[]string{"work"}, "sidequest:work"},
 		{[]string{"work", "hire"}, "sidequest:work"},
 	} {
-		if got := either.needs(Caller{Roles: c.roles}); got != c.want {
+		if got := either.needs(c.roles); got != c.want {
 			t.Errorf("with the roles %v it asks for %q, want %q", c.roles, got, c.want)
 		}
 	}

@@ -43,7 +43,7 @@ func (m *Market) Call(ctx context.Context, c Caller, name string, raw []byte) (a
 	var in arguments
 	defer func() { m.logCall(ctx, c, name, in, began, err) }()
 
-	t, err := m.find(c, name)
+	t, err := m.find(ctx, c, name)
 	if err != nil {
 		return nil, err
 	}
@@ -86,14 +86,18 @@ func (m *Market) run(ctx context.Context, t Tool, c Caller, in arguments) (any, 
 }
 
 // find returns the tool if the caller's scopes cover it.
-func (m *Market) find(c Caller, name string) (Tool, error) {
+func (m *Market) find(ctx context.Context, c Caller, name string) (Tool, error) {
 	for _, t := range m.Tools {
 		if t.Name != name {
 			continue
 		}
 		if !t.allows(c) {
 			e := domain.Refuse(domain.InsufficientScope, "This connection may not use %s.", name)
-			e.Scope = t.needs(c)
+			roles, err := c.roles(ctx)
+			if err != nil {
+				return Tool{}, err
+			}
+			e.Scope = t.needs(roles)
 			return Tool{}, e
 		}
 		return t, nil

@@ -186,8 +186,8 @@ func (m *market) authenticate(r *http.Request) (mcp.Caller, error) {
 		return mcp.Caller{GrantID: "gr_setup", Scopes: []string{domain.ScopeSetup}, Board: "main"}, nil
 	case p != nil:
 		return mcp.Caller{
-			AgentKey: p.key, AgentID: string(p.id), Wallet: string(p.wallet), Name: p.name, GrantID: "gr_" + name, ClientID: "test",
-			Scopes: scopes, Roles: p.roles, Board: "main", IP: "192.0.2.1", Resource: "https://sidequest.example/mcp",
+			AgentKey: p.key, GrantID: "gr_" + name, ClientID: "test", Scopes: scopes,
+			Roles: func(context.Context) ([]string, error) { return p.roles, nil }, Board: "main", IP: "192.0.2.1", Resource: "https://sidequest.example/mcp",
 		}, nil
 	}
 	return mcp.Caller{}, domain.Refuse(domain.Unauthenticated, "this access token is not valid")

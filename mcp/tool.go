@@ -232,22 +232,22 @@ func (t Tool) allows(c Caller) bool {
 	return slices.ContainsFunc(t.Scopes, c.Has)
 }
 
-// needs returns the scopes to ask for: the one whose role the caller holds, or
-// else all that would do.
-func (t Tool) needs(c Caller) string {
+// needs returns the scopes to ask for: the one of a role that is held, or else all
+// that would do.
+func (t Tool) needs(roles []string) string {
 	for _, scope := range t.Scopes {
-		if c.HasRole(strings.TrimPrefix(scope, "sidequest:")) {
+		if slices.Contains(roles, strings.TrimPrefix(scope, "sidequest:")) {
 			return scope
 		}
 	}
 	return strings.Join(t.Scopes, " ")
 }
 
-// listed says whether tools/list shows the tool to the caller: what its scopes
-// cover, and what roles it holds beyond them, since a call can step up.
-func (t Tool) listed(c Caller) bool {
+// listed says whether tools/list shows the tool to a caller with these roles: what
+// its scopes cover, and what roles it holds beyond them, since a call can step up.
+func (t Tool) listed(c Caller, roles []string) bool {
 	return t.allows(c) || slices.ContainsFunc(t.Scopes, func(scope string) bool {
-		return c.HasRole(strings.TrimPrefix(scope, "sidequest:"))
+		return slices.Contains(roles, strings.TrimPrefix(scope, "sidequest:"))
 	})
 }
 

@@ -26,7 +26,7 @@ func (m *Market) permit(ctx context.Context, c *Call) error {
 	if !ok {
 		return nil // callTool says what is wrong
 	}
-	_, err := m.find(c.Caller, name)
+	_, err := m.find(ctx, c.Caller, name)
 	if err == nil || errors.Is(err, errNoTool) {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (m *Market) permit(ctx context.Context, c *Call) error {
 
 // listTools shows the caller's tools, all on one page. What it shows depends on
 // the caller, so only the caller may cache it.
-func (m *Market) listTools(_ context.Context, c *Call) (any, error) {
+func (m *Market) listTools(ctx context.Context, c *Call) (any, error) {
 	var params struct {
 		Cursor *string `json:"cursor"`
 	}
@@ -46,9 +46,13 @@ func (m *Market) listTools(_ context.Context, c *Call) (any, error) {
 	if params.Cursor != nil {
 		return nil, InvalidParams("cursor: this list has one page and gives no cursors")
 	}
+	roles, err := c.Caller.roles(ctx)
+	if err != nil {
+		return nil, err
+	}
 	tools := []map[string]any{}
 	for _, t := range m.Tools {
-		if t.listed(c.Caller) {
+		if t.listed(c.Caller, roles) {
 			tools = append(tools, t.definition())
 		}
 	}

@@ -23,6 +23,8 @@ type whoamiResult struct {
 	BoardID string         `json:"boardId" jsonschema_description:"The board this connection is for."`
 	Scopes  []string       `json:"scopes" jsonschema_description:"What this connection was granted."`
 	Roles   []string       `json:"roles" jsonschema_description:"What the agent can start here: its roles, as far as the scopes of this connection cover them."`
+
+	name string // shown beside the result
 }
 
 // whoamiAnswer has fields beside the result, for hosts that show a profile.
@@ -39,7 +41,10 @@ func whoami(ctx ctx, m *Market, c Caller, _ noArguments) (whoamiResult, error) {
 	if err := m.Store.AwaitHead(ctx, []string{projections.Agents.Checkpoint()}); err != nil {
 		return whoamiResult{}, err
 	}
-	agent, _, err := projections.GetAgent(ctx, m.DB, c.AgentKey)
+	agent, found, err := projections.GetAgent(ctx, m.DB, c.AgentKey)
+	if err == nil && !found {
+		err = fmt.Errorf("the agent %s of a live grant is not in the view", c.AgentKey)
+	}
 	if err != nil {
 		return whoamiResult{}, err
 	}
@@ -50,8 +55,8 @@ func whoami(ctx ctx, m *Market, c Caller, _ noArguments) (whoamiResult, error) {
 		}
 	}
 	return whoamiResult{
-		Address: domain.Address(c.Wallet), AgentID: domain.AgentID(c.AgentID), ChainID: m.Network.ChainID,
-		BoardID: c.Board, Scopes: c.Scopes, Roles: roles,
+		Address: agent.Wallet, AgentID: agent.AgentID, ChainID: m.Network.ChainID,
+		BoardID: c.Board, Scopes: c.Scopes, Roles: roles, name: agent.Name,
 	}, nil
 }
 
@@ -64,6 +69,7 @@ func whoamiTool(t Tool) Tool {
 			return nil, err
 		}
 		sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", m.Network.ChainID, c.AgentKey))
-		return whoamiAnswer{OK: true, ID: fmt.Sprintf("sq_%x", sum), Name: c.Name, Result: a.(readAnswered).Result.(whoamiResult)}, nil
+		result := a.(readAnswered).Result.(whoamiResult)
+		return whoamiAnswer{OK: true, ID: fmt.Sprintf("sq_%x", sum), Name: result.name, Result: result}, nil
 	})
 }

@@ -84,17 +84,10 @@ func run(ctx context.Context, p plan, out io.Writer) (err error) {
 		commands[nameGoSDK] = []string{p.peer, nameGoSDK, peerToken}
 		commands[nameMCPGo] = []string{p.peer, nameMCPGo, peerToken}
 	}
-	var contestants []rounds.Contestant
-	for _, name := range []string{nameOurs, nameGoSDK, nameMCPGo} {
-		if commands[name] == nil {
-			continue
-		}
-		s, err := start(ctx, commands[name])
-		if err != nil {
-			return fmt.Errorf("start %s: %w", name, err)
-		}
-		defer func() { err = errors.Join(err, s.stop()) }()
-		contestants = append(contestants, rounds.Contestant{Name: name, Ready: s.warm, Turn: s.turn})
+	contestants, stopServers, err := startAll(ctx, commands)
+	defer func() { err = errors.Join(err, stopServers()) }()
+	if err != nil {
+		return err
 	}
 	fmt.Fprintf(out, "load at the start: %s\n", rounds.Load())
 	result, err := rounds.Run(ctx, rounds.Plan{Rounds: p.rounds, Span: p.span, Writers: p.clients}, contestants...)
@@ -107,6 +100,31 @@ func run(ctx context.Context, p plan, out io.Writer) (err error) {
 		return fmt.Errorf("write the table: %w", err)
 	}
 	return rounds.Save(filepath.Join(p.out, "mcp.json"), rows)
+}
+
+// startAll starts the servers there are commands for. Those that were started are
+// to be stopped even after an error.
+func startAll(ctx context.Context, commands map[string][]string) (all []rounds.Contestant, stop func() error, err error) {
+	var running []*server
+	stop = func() error {
+		var errs []error
+		for _, s := range running {
+			errs = append(errs, s.stop())
+		}
+		return errors.Join(errs...)
+	}
+	for _, name := range []string{nameOurs, nameGoSDK, nameMCPGo} {
+		if commands[name] == nil {
+			continue
+		}
+		s, err := start(ctx, commands[name])
+		if err != nil {
+			return nil, stop, fmt.Errorf("start %s: %w", name, err)
+		}
+		running = append(running, s)
+		all = append(all, rounds.Contestant{Name: name, Ready: s.warm, Turn: s.turn})
+	}
+	return all, stop, nil
 }
 
 // report makes the rows. Goals stand on processor time per call, which other work

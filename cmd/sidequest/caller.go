@@ -13,8 +13,8 @@ import (
 	"sidequest/projections"
 )
 
-// authenticate says who sends a request: the bearer token names a grant, the
-// grant an agent, and the views what that agent is and may do right now.
+// authenticate says who sends a request: the bearer token names a grant, and the
+// grant an agent and what it may do right now. It asks no database.
 func (p *process) authenticate(r *http.Request) (mcp.Caller, error) {
 	bearer, err := bearerToken(r)
 	if err != nil {
@@ -25,19 +25,12 @@ func (p *process) authenticate(r *http.Request) (mcp.Caller, error) {
 	if err != nil {
 		return mcp.Caller{}, err
 	}
-	agent, err := p.agent(r.Context(), who.AgentKey)
-	if err != nil {
-		return mcp.Caller{}, err
-	}
 	return mcp.Caller{
 		AgentKey: who.AgentKey,
-		AgentID:  string(agent.AgentID),
-		Wallet:   string(agent.Wallet),
-		Name:     agent.Name,
 		GrantID:  who.GrantID,
 		ClientID: who.ClientID,
 		Scopes:   who.Scopes,
-		Roles:    agent.Roles,
+		Roles:    func(ctx context.Context) ([]string, error) { return p.roles(ctx, who.AgentKey) },
 		Board:    mainBoard,
 		IP:       p.clientIP(r),
 		Resource: resource,
@@ -58,21 +51,11 @@ func bearerToken(r *http.Request) (string, error) {
 	return strings.TrimSpace(token), nil
 }
 
-// agent returns the agent behind a live grant. One that was registered a moment
-// ago may not have reached the view yet.
-func (p *process) agent(ctx context.Context, key domain.AgentKey) (projections.Agent, error) {
-	a, found, err := projections.GetAgent(ctx, p.pool, key)
-	if err != nil || found {
-		return a, err
-	}
-	if err := p.store.AwaitHead(ctx, []string{projections.Agents.Checkpoint()}); err != nil {
-		return a, err
-	}
-	a, found, err = projections.GetAgent(ctx, p.pool, key)
-	if err == nil && !found {
-		err = domain.Refuse(domain.Unauthenticated, "the agent this token speaks for does not exist")
-	}
-	return a, err
+// roles returns what the agent behind a live grant may start. One that was
+// registered a moment ago has none until the view shows it.
+func (p *process) roles(ctx context.Context, key domain.AgentKey) ([]string, error) {
+	a, _, err := projections.GetAgent(ctx, p.pool, key)
+	return a.Roles, err
 }
 
 // clientIP returns the address that writes are counted by: the peer's, or where
