@@ -3,6 +3,9 @@ package web
 import (
 	"errors"
 	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/oklog/ulid/v2"
 
@@ -21,9 +24,9 @@ type fault struct {
 // fail answers with the error page. A refusal is shown as it is; anything else is
 // logged under a code, which is all the reader sees.
 func (p *Pages) fail(w http.ResponseWriter, r *http.Request, who *signin.Session, err error) {
-	if refusal, ok := errors.AsType[*domain.Error](err); ok {
+	if refusal := refusalOf(err); refusal != nil {
 		status, title := headline(refusal.Class)
-		p.showFault(w, r, who, status, fault{Title: title, Message: refusal.Message})
+		p.showFault(w, r, who, status, fault{Title: title, Message: sentence(refusal.Message)})
 		return
 	}
 	code := ulid.Make().String()
@@ -54,4 +57,32 @@ func headline(c domain.Class) (status int, title string) {
 		return http.StatusServiceUnavailable, "Try again in a moment"
 	}
 	return http.StatusBadRequest, "This request cannot be answered"
+}
+
+// refusalOf returns the refusal that an error is, or nil.
+func refusalOf(err error) *domain.Error {
+	refusal, _ := errors.AsType[*domain.Error](err)
+	return refusal
+}
+
+// invalid returns the refusal of something that was typed, or nil.
+func invalid(err error) *domain.Error {
+	if refusal := refusalOf(err); refusal != nil && refusal.Class == domain.Invalid {
+		return refusal
+	}
+	return nil
+}
+
+// sentence makes a message begin and end as sentences do. Refusals begin in lower
+// case where they were written for programs.
+func sentence(message string) string {
+	if message == "" {
+		return ""
+	}
+	first, size := utf8.DecodeRuneInString(message)
+	message = string(unicode.ToUpper(first)) + message[size:]
+	if !strings.ContainsAny(message[len(message)-1:], ".!?") {
+		message += "."
+	}
+	return message
 }

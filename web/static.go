@@ -21,6 +21,7 @@ var static embed.FS
 func assets() map[string]string {
 	return map[string]string{
 		"style.css":                "text/css; charset=utf-8",
+		"static/wallet.js":         "text/javascript; charset=utf-8",
 		"static/latin.woff2":       "font/woff2",
 		"static/latin-ext.woff2":   "font/woff2",
 		"static/LICENSE-fonts.txt": "text/plain; charset=utf-8",

@@ -17,6 +17,7 @@ import (
 	"sidequest/domain"
 	"sidequest/mcp"
 	"sidequest/mcp/delivery"
+	"sidequest/oauth/signin"
 	"sidequest/secret"
 )
 
@@ -35,6 +36,9 @@ type config struct {
 	Proxies     []netip.Prefix // trusted to say who the client is
 	Limits      mcp.Limits
 	Codes       delivery.Codes // of the events extension
+	SignIn      []signin.Provider
+	Wallets     bool // may sign operators in
+	Development bool // brings a sign-in without passwords
 }
 
 // wakePrefix begins the NATS subjects of wake-ups, the same in all processes.
@@ -62,6 +66,8 @@ func settings() []setting {
 		{"SIDEQUEST_CHAIN_ID", "chain id of that network", "", true, readChainID},
 		{"SIDEQUEST_REWARD_TOKENS", "tokens of the board main: ADDRESS:SYMBOL:DECIMALS, separated by commas", "", true, readTokens},
 		{"SIDEQUEST_ARBITRATOR", "wallet that rules on disputes of the board main", "", true, readArbitrator},
+		{"SIDEQUEST_OIDC_FILE", "file of the OpenID providers that operators sign in with, mode 0600", "", false, readSignIn},
+		{"SIDEQUEST_WALLET_SIGN_IN", "on or off: whether operators may sign in with a wallet", "on", false, readWallets},
 		{"SIDEQUEST_TRUSTED_PROXIES", "networks of proxies whose X-Forwarded-For counts, separated by commas", "", false, readProxies},
 		{"SIDEQUEST_EVENT_CODES", "error codes of the events extension: sketch, which clients use today, or sep-3415", "sketch", false, readCodes},
 		{"SIDEQUEST_WRITES_PER_AGENT", "writes of one agent per minute", strconv.Itoa(limits.PerAgent), false, number(func(c *config) *int { return &c.Limits.PerAgent })},
@@ -152,13 +158,16 @@ func readPublicURL(c *config, value string) error {
 	if err != nil || u.Host == "" || u.Scheme+"://"+u.Host != value {
 		return errors.New("give an origin, such as https://market.example, without a path or a slash at the end")
 	}
-	host, err := netip.ParseAddr(u.Hostname())
-	loopback := u.Hostname() == "localhost" || err == nil && host.IsLoopback()
-	if u.Scheme != "https" && (u.Scheme != "http" || !loopback) {
+	if u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())) {
 		return errors.New("use https; http is for loopback addresses only")
 	}
 	c.PublicURL = value
 	return nil
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 func readNetwork(c *config, value string) error {

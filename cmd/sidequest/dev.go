@@ -124,6 +124,7 @@ func (d *deployment) complete(ctx context.Context, cfg *config, dir string, clus
 	cfg.Network = mcp.Network{Name: domain.NetworkTest, ChainID: chain.DevelopmentID}
 	cfg.Tokens = []domain.Token{{Address: domain.Address(chain.TestUSD().Hex()), Symbol: "tUSD", Decimals: chain.TestUSDDecimals}}
 	cfg.Arbitrator = arbitrator
+	cfg.Development = true
 	return nil
 }
 

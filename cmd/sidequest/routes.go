@@ -8,7 +8,6 @@ import (
 
 	"sidequest/domain"
 	"sidequest/mcp"
-	"sidequest/web"
 )
 
 // routes is every path the program answers.
@@ -22,7 +21,10 @@ func (p *process) routes() http.Handler {
 	}
 	mux.HandleFunc("GET /health", p.health)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.registry, promhttp.HandlerOpts{}))
-	web.Assets(mux)
+	p.web.Routes(mux)
+	if p.devIDP != nil {
+		p.devIDP.Routes(mux)
+	}
 	mux.HandleFunc("/", notFound)
 	return mux
 }

@@ -21,8 +21,11 @@ import (
 	"sidequest/mcp"
 	"sidequest/mcp/delivery"
 	"sidequest/oauth"
+	"sidequest/oauth/signin"
+	"sidequest/oauth/signin/devidp"
 	"sidequest/projections"
 	"sidequest/secret"
+	"sidequest/web"
 )
 
 // run is the whole program: it connects, wires, serves, and returns when ctx is
@@ -83,6 +86,10 @@ type process struct {
 	market   *mcp.Market
 	feeds    *delivery.Feeds
 	server   *mcp.Server
+
+	signIn *signin.Service
+	devIDP *devidp.Provider // nil but in development
+	web    *web.Server
 }
 
 // run starts the store first and stops it last, so that whatever else is still
@@ -151,6 +158,7 @@ func (p *process) work(ctx context.Context, ready func(addr string)) error {
 	g.Go(func() error { return p.feeds.Run(ctx) })
 	g.Go(func() error { return p.expire(ctx) })
 	g.Go(func() error { return p.makePartitions(ctx) })
+	g.Go(func() error { return p.sweepSignIns(ctx) })
 	g.Go(func() error { return p.sealDays(ctx) })
 	p.catchUp(ctx)
 	g.Go(func() error { return p.serve(ctx, listener) })
