@@ -68,7 +68,7 @@ func (s *Server) Routes(mux *http.ServeMux) {
 func (s *Server) open(do func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if s.elsewhere(r) {
-			http.Redirect(w, r, s.cfg.Origin+r.URL.RequestURI(), http.StatusTemporaryRedirect)
+			http.Redirect(w, r, s.cfg.Origin+r.URL.RequestURI(), http.StatusTemporaryRedirect) //nolint:gosec // a path of our own origin
 			return
 		}
 		if err := s.admit(w, r); err != nil {
@@ -131,9 +131,10 @@ func isLoopback(host string) bool {
 }
 
 // see sends the browser on, after a form too, as a new request without the form.
+// The path is ours, or a place that signin or oauth has checked.
 func see(w http.ResponseWriter, r *http.Request, path string) {
 	w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(w, r, path, http.StatusSeeOther)
+	http.Redirect(w, r, path, http.StatusSeeOther) //nolint:gosec // see above
 }
 
 // who returns the session of a request for the layout. Whoever cannot be found out

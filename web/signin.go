@@ -85,16 +85,16 @@ func (s *Server) beginWallet(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	challenge, err := s.cfg.SignIn.BeginWallet(w, r, form.Address, form.ReturnTo, form.Link)
-	if refusal := invalid(err); refusal != nil {
-		form.Fault = refusal.Message
-		s.showWallet(w, r, http.StatusBadRequest, form)
-		return nil
-	}
-	if err != nil {
+	status := http.StatusOK
+	switch refusal := invalid(err); {
+	case refusal != nil:
+		form.Fault, status = refusal.Message, http.StatusBadRequest
+	case err != nil:
 		return err
+	default:
+		form.Challenge = &challenge
 	}
-	form.Challenge = &challenge
-	s.showWallet(w, r, http.StatusOK, form)
+	s.showWallet(w, r, status, form)
 	return nil
 }
 

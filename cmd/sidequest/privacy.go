@@ -11,6 +11,7 @@ import (
 
 	"sidequest/domain"
 	"sidequest/eventstore"
+	"sidequest/oauth/signin"
 	"sidequest/secret"
 )
 
@@ -25,6 +26,9 @@ func erase(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		ended := make(chan error, 1)
 		go func() { ended <- store.Run(running) }()
 		erased := eraseOperator(ctx, store, args[0])
+		if erased == nil {
+			erased = signin.Forget(ctx, store.Pool, args[0])
+		}
 		stop()
 		if err := errors.Join(erased, <-ended); err != nil {
 			return err

@@ -138,7 +138,7 @@ func (p *process) wire(ctx context.Context) error {
 	for _, methods := range []map[string]mcp.Method{p.market.Methods(), p.feeds.Methods()} {
 		maps.Copy(p.server.Methods, methods)
 	}
-	return nil
+	return p.wirePeople(ctx)
 }
 
 // work runs every loop of the program until ctx is done or one of them fails.
