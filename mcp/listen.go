@@ -163,8 +163,8 @@ func (l *Listening) run(ctx context.Context, c Caller, sse *SSE, ended <-chan st
 	defer quiet.Stop()
 	revoked := l.revoked(c)
 	stopping, stopped := l.Stopping, (<-chan time.Time)(nil)
-	var none [3]watched
-	w := append(lists, none[len(lists):]...) // a list that is not watched never changes
+	var w [3]watched // one that is not watched never changes
+	copy(w[:], lists)
 	for {
 		var err error
 		select {

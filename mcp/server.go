@@ -352,13 +352,14 @@ func (s *Server) methodFor(ctx context.Context, h http.Header, c *Call) (Method,
 // client still gets an answer it understands.
 func (s *Server) call(ctx context.Context, m Method, c *Call) (result any, err error) {
 	defer func() {
-		switch p := recover(); {
-		case p == nil:
-		case p == http.ErrAbortHandler && c.w != nil: // net/http knows what it means
-			panic(p)
-		default:
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		p := recover()
+		if p == nil {
+			return
 		}
+		if e, ok := p.(error); ok && c.w != nil && errors.Is(e, http.ErrAbortHandler) {
+			panic(p) // net/http knows what it means
+		}
+		err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 	}()
 	if !c.Lane.Modern() && !m.Stream {
 		var cancel context.CancelFunc

@@ -121,7 +121,7 @@ func (s *SSE) sendIfLarge() error {
 func (s *SSE) send() error {
 	setDeadline(s.rc.SetWriteDeadline, time.Now().Add(flushTimeout))
 	defer setDeadline(s.rc.SetWriteDeadline, time.Time{})
-	_, err := s.w.Write(s.b)
+	_, err := s.w.Write(s.b) //nolint:gosec // it is an event stream and says so
 	if err == nil {
 		err = s.rc.Flush()
 	}

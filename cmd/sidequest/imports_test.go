@@ -73,7 +73,7 @@ func TestTheDomainImportsTheStandardLibraryAlone(t *testing.T) {
 }
 
 func isProgram(folder string) bool {
-	return strings.HasPrefix(folder, "cmd/") || folder == "bench/eventstore" || folder == "bench/mcp" || folder == "torture"
+	return strings.HasPrefix(folder, "cmd/") || slices.Contains([]string{"bench/eventstore", "bench/mcp", "mcp/conformance", "torture"}, folder)
 }
 
 // isForTests says whether a package holds helpers of tests, such as
