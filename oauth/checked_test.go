@@ -43,11 +43,12 @@ func TestATokenThatWasCheckedOnceCountsOnlyWhileItsGrantItsKeyAndItsResourceDo(t
 	_, err = v.Verify(t.Context(), bearer[:len(bearer)-2]+"AA", resource)
 	wantRefusal(t, err, domain.Unauthenticated)
 
-	listed := keys.verified[keys.active.kid]
-	delete(keys.verified, keys.active.kid)
+	ring := keys.ring.Load()
+	listed := ring.verified[ring.active.kid]
+	delete(ring.verified, ring.active.kid)
 	_, err = v.Verify(t.Context(), bearer, resource)
 	wantRefusal(t, err, domain.Unauthenticated)
-	keys.verified[keys.active.kid] = listed
+	ring.verified[ring.active.kid] = listed
 
 	v.grants.entries["gr_live"].grant = domain.Grant{Opened: true, Revoked: true}
 	_, err = v.Verify(t.Context(), bearer, resource)

@@ -1,16 +1,23 @@
-// Package oauth says who is calling: it mints and checks access tokens and keeps
-// the grants behind them at hand.
+// Package oauth says who is calling: it is the authorization server, and it checks
+// the access tokens that server issued.
 //
-// It owns the signing keys, the form of an access token and the memory of all
-// grants. It guarantees that
+// It owns clients, authorization requests, codes, refresh tokens, signing keys, the
+// form of an access token and the memory of all grants. It guarantees that
+//   - nobody gets access but by the consent of a signed-in operator, through S256
+//     and to a redirect URI of the client that asked;
+//   - codes and refresh tokens are good once, and whoever uses one again ends the
+//     access, unless it is the repeat of a moment ago;
 //   - a token is accepted only if this deployment signed it for exactly the
 //     resource that is called, and only while its grant is live;
 //   - a grant acts in every process as soon as it is opened, and is refused in
 //     every process within a second of its revocation;
-//   - when a process cannot know whether a grant is live, nothing is allowed.
+//   - when a process cannot know whether a grant is live, nothing is allowed;
+//   - all processes of a deployment are one server.
 //
-// Access tokens are JWTs of RFC 9068 signed by ES256 (RFC 7518), presented as in
-// RFC 6750, for one resource of RFC 8707; keys are named by their thumbprint
+// It is OAuth 2.1 with the metadata of RFC 8414 and RFC 9728, clients by metadata
+// document or RFC 7591, resources of RFC 8707, the issuer of RFC 9207 and
+// revocation by RFC 7009. Access tokens are JWTs of RFC 9068 signed by ES256
+// (RFC 7518), presented as in RFC 6750; keys are named by their thumbprint
 // (RFC 7638); the checks follow RFC 8725. The package must not know the market,
-// nor how a request arrives.
+// nor who signs in how, nor what a page looks like.
 package oauth

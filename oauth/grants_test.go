@@ -300,7 +300,7 @@ func TestAllProcessesHaveTheSameKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again.active.kid != d.keys.active.kid {
+	if again.ring.Load().active.kid != d.keys.ring.Load().active.kid {
 		t.Error("a second process made a key of its own")
 	}
 	var sealed []byte

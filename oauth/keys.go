@@ -11,14 +11,26 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"sidequest/secret"
 )
 
 // Keys sign access tokens and check their signatures. All processes of a
-// deployment have the same.
+// deployment have the same; [Keys.Follow] keeps this one level with the others.
 type Keys struct {
+	vault secret.Vault
+	ring  atomic.Pointer[keyRing]
+
+	mu     sync.Mutex
+	loaded time.Time // when the list was last asked for
+}
+
+// A keyRing is the list as it was when it was last read.
+type keyRing struct {
 	active   signingKey
 	verified map[string]*ecdsa.PublicKey // by kid: whatever is listed is trusted
 }
@@ -55,40 +67,97 @@ type storedKey struct {
 // LoadKeys returns the signing keys of the deployment. The first process to ask
 // makes the first key.
 func LoadKeys(ctx context.Context, vault secret.Vault) (*Keys, error) {
-	raw, err := vault.GetOrCreate(ctx, keysName, firstKey)
-	if err != nil {
-		return nil, fmt.Errorf("load the signing keys: %w", err)
-	}
-	k, err := decodeKeys(raw)
-	if err != nil {
-		return nil, fmt.Errorf("load the signing keys: %w", err)
+	k := &Keys{vault: vault}
+	if err := k.load(ctx); err != nil {
+		return nil, err
 	}
 	return k, nil
 }
 
-// firstKey returns the list with one new key, which is active.
-func firstKey() ([]byte, error) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+func (k *Keys) load(ctx context.Context) error {
+	raw, err := k.vault.GetOrCreate(ctx, keysName, firstKey)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("load the signing keys: %w", err)
 	}
-	der, err := x509.MarshalPKCS8PrivateKey(private)
+	ring, err := decodeKeys(raw)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("load the signing keys: %w", err)
 	}
-	return json.Marshal([]storedKey{{keyActive, time.Now().UTC(), der}})
+	k.ring.Store(ring)
+	return nil
 }
 
-func decodeKeys(raw []byte) (*Keys, error) {
+const (
+	followPace = 10 * time.Second // from one look at the list to the next
+	reloadPace = time.Second      // of looks that tokens with unknown keys cause
+)
+
+// Follow reads the list again and again until ctx is done. While it cannot be
+// read, the keys stay as they were.
+func (k *Keys) Follow(ctx context.Context, log *slog.Logger) {
+	tick := time.NewTicker(followPace)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if err := k.load(ctx); err != nil && ctx.Err() == nil {
+			log.WarnContext(ctx, "the signing keys are those of before", "error", err)
+		}
+	}
+}
+
+// reload reads the list once more, and says whether it did. Tokens with keys that
+// never were must not become a load on the database.
+func (k *Keys) reload(ctx context.Context) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if time.Since(k.loaded) < reloadPace {
+		return false
+	}
+	k.loaded = time.Now()
+	return k.load(ctx) == nil
+}
+
+// firstKey returns the list with one new key, which is active.
+func firstKey() ([]byte, error) {
+	key, err := newKey(keyActive, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal([]storedKey{key})
+}
+
+// newKey makes a key that has a status from now on.
+func newKey(status keyStatus, now time.Time) (storedKey, error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return storedKey{}, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	return storedKey{status, now.UTC(), der}, err
+}
+
+// lives says whether a key is to be trusted at a moment.
+func (s storedKey) lives(now time.Time) bool {
+	return s.Status != keyRetired || now.Before(s.Since.Add(keyRetirement))
+}
+
+func decodeKeys(raw []byte) (*keyRing, error) {
 	var list []storedKey
 	if err := json.Unmarshal(raw, &list); err != nil {
 		return nil, errors.New("the list does not parse") // the decoder might quote it
 	}
-	k := &Keys{verified: map[string]*ecdsa.PublicKey{}}
+	k := &keyRing{verified: map[string]*ecdsa.PublicKey{}}
 	for i, stored := range list {
 		key, err := stored.decode()
 		if err != nil {
 			return nil, fmt.Errorf("entry %d: %w", i, err)
+		}
+		if !stored.lives(time.Now()) {
+			continue
 		}
 		k.verified[key.kid] = &key.private.PublicKey
 		if stored.Status == keyActive {

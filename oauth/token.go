@@ -85,8 +85,9 @@ func (k *Keys) Mint(t AccessToken) (string, error) {
 	}
 	token := jwt.NewWithClaims(jwt.SigningMethodES256, t.claims())
 	token.Header["typ"] = tokenType
-	token.Header["kid"] = k.active.kid
-	signed, err := token.SignedString(k.active.private)
+	active := k.ring.Load().active
+	token.Header["kid"] = active.kid
+	signed, err := token.SignedString(active.private)
 	if err != nil {
 		return "", fmt.Errorf("mint an access token: %w", err)
 	}

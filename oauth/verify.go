@@ -53,7 +53,7 @@ func NewVerifier(keys *Keys, issuer string, grants *Grants) *Verifier {
 // with the token, the refusal is unauthenticated; it is unavailable when the
 // process cannot know whether the grant is live.
 func (v *Verifier) Verify(ctx context.Context, bearer, resource string) (Principal, error) {
-	c, err := v.check(bearer, resource)
+	c, err := v.check(ctx, bearer, resource)
 	if err != nil {
 		return Principal{}, err
 	}
@@ -66,7 +66,7 @@ func (v *Verifier) Verify(ctx context.Context, bearer, resource string) (Princip
 	if string(grant.AgentKey) != c.Subject && !setUp || grant.ClientID != c.ClientID || grant.Resource != resource {
 		return Principal{}, refuseToken()
 	}
-	scopes := slices.DeleteFunc(strings.Fields(c.Scope), func(s string) bool { return !slices.Contains(grant.Scopes, s) })
+	scopes := common(strings.Fields(c.Scope), grant.Scopes)
 	if setUp {
 		// Its operator has said since what the connection may do: a token from
 		// before there was an agent acts as that agent.
@@ -82,18 +82,38 @@ func (v *Verifier) Verify(ctx context.Context, bearer, resource string) (Princip
 	}, nil
 }
 
+// common returns the scopes that both lists allow, some by implication.
+func common(a, b []string) []string {
+	return slices.DeleteFunc(knownScopes(slices.Concat(a, b)), func(s string) bool {
+		return !domain.ScopesAllow(a, s) || !domain.ScopesAllow(b, s)
+	})
+}
+
 // check does all that needs no grant: form, signature, claims and audience.
-func (v *Verifier) check(bearer, resource string) (claims, error) {
+func (v *Verifier) check(ctx context.Context, bearer, resource string) (claims, error) {
+	c, err := v.parse(ctx, bearer)
+	if err == nil && c.Audience != resource {
+		err = refuseToken()
+	}
+	return c, err
+}
+
+// parse does all that needs neither grant nor resource. A key that is not known
+// here may be one that another process has made since.
+func (v *Verifier) parse(ctx context.Context, bearer string) (claims, error) {
 	if len(bearer) > maxToken {
 		return claims{}, refuseToken()
 	}
 	c, err := v.signed(bearer)
+	if errors.Is(err, errUnknownKey) && v.keys.reload(ctx) {
+		c, err = v.signed(bearer)
+	}
 	switch {
 	case errors.Is(err, jwt.ErrTokenExpired):
 		return claims{}, domain.Refuse(domain.Unauthenticated, "the access token has expired; get a new one")
 	case err != nil:
 		return claims{}, refuseToken()
-	case c.IssuedAt == nil || c.Audience == "" || c.Audience != resource:
+	case c.IssuedAt == nil || c.Audience == "" || c.GrantID == "":
 		return claims{}, refuseToken()
 	}
 	return c, nil
@@ -103,7 +123,7 @@ func (v *Verifier) check(bearer, resource string) (claims, error) {
 // bytes are looked up first: see [checked].
 func (v *Verifier) signed(bearer string) (claims, error) {
 	sum := sha256.Sum256([]byte(bearer))
-	if t, ok := v.checked.find(sum); ok && v.keys.verified[t.kid] != nil {
+	if t, ok := v.checked.find(sum); ok && v.keys.ring.Load().verified[t.kid] != nil {
 		if t.expired(time.Now()) {
 			return claims{}, jwt.ErrTokenExpired
 		}
@@ -119,6 +139,8 @@ func (v *Verifier) signed(bearer string) (claims, error) {
 	return c, nil
 }
 
+var errUnknownKey = errors.New("unknown key")
+
 // key finds the key of a token by its kid, in our own list and nowhere else. A
 // header that asks for anything more is refused before any signature is checked:
 // tokens of ours have none, and obeying one is how forgeries get in.
@@ -132,9 +154,9 @@ func (v *Verifier) key(token *jwt.Token) (any, error) {
 		return nil, errors.New("this is not an access token")
 	}
 	kid, _ := token.Header["kid"].(string)
-	key, listed := v.keys.verified[kid]
+	key, listed := v.keys.ring.Load().verified[kid]
 	if !listed {
-		return nil, errors.New("unknown key")
+		return nil, errUnknownKey
 	}
 	return key, nil
 }

@@ -26,10 +26,11 @@ func memory(t testing.TB) (*Keys, *Verifier) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := decodeKeys(raw)
+	ring, err := decodeKeys(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
+	keys := withRing(ring)
 	g := &Grants{
 		fresh: time.Now().Add(time.Hour), // it needs no look at the log
 		entries: map[string]*entry{
@@ -57,14 +58,14 @@ type forgery struct {
 func honest(k *Keys) forgery {
 	now := time.Now()
 	return forgery{
-		header: map[string]any{"alg": "ES256", "typ": "at+jwt", "kid": k.active.kid},
+		header: map[string]any{"alg": "ES256", "typ": "at+jwt", "kid": k.ring.Load().active.kid},
 		claims: map[string]any{
 			"iss": issuer, "sub": string(alice), "aud": resource, "client_id": client,
 			"scope": domain.ScopeRead, "jti": "1", "gid": "gr_live",
 			"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(),
 		},
 		method: jwt.SigningMethodES256,
-		key:    k.active.private,
+		key:    k.ring.Load().active.private,
 	}
 }
 
@@ -119,7 +120,7 @@ func TestAMintedTokenHasTheFormOfRFC9068(t *testing.T) {
 	}
 	delete(claims, "jti")
 	at := float64(a.At.Unix())
-	wantHeader := map[string]any{"alg": "ES256", "typ": "at+jwt", "kid": keys.active.kid}
+	wantHeader := map[string]any{"alg": "ES256", "typ": "at+jwt", "kid": keys.ring.Load().active.kid}
 	wantClaims := map[string]any{
 		"iss": issuer, "sub": string(alice), "aud": resource, "client_id": client, "gid": "gr_live",
 		"scope": "sidequest:read sidequest:hire", "iat": at, "exp": at + 3600,
@@ -154,11 +155,13 @@ func TestHostileTokensAreRefused(t *testing.T) {
 		"alg none": func(f *forgery) {
 			f.header["alg"], f.method, f.key = "none", jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType
 		},
-		"HS256 with the public key in DER":   func(f *forgery) { f.hmac(t, keys, false) },
-		"HS256 with the public key in PEM":   func(f *forgery) { f.hmac(t, keys, true) },
-		"ES256 claimed for another curve":    func(f *forgery) { f.key, f.method = newP384(t), jwt.SigningMethodES384 },
-		"a foreign key under our kid":        func(f *forgery) { f.key = foreign.active.private },
-		"a foreign key under its kid":        func(f *forgery) { f.key, f.header["kid"] = foreign.active.private, foreign.active.kid },
+		"HS256 with the public key in DER": func(f *forgery) { f.hmac(t, keys, false) },
+		"HS256 with the public key in PEM": func(f *forgery) { f.hmac(t, keys, true) },
+		"ES256 claimed for another curve":  func(f *forgery) { f.key, f.method = newP384(t), jwt.SigningMethodES384 },
+		"a foreign key under our kid":      func(f *forgery) { f.key = foreign.ring.Load().active.private },
+		"a foreign key under its kid": func(f *forgery) {
+			f.key, f.header["kid"] = foreign.ring.Load().active.private, foreign.ring.Load().active.kid
+		},
 		"a kid that is a path":               func(f *forgery) { f.header["kid"] = "../../dev/null" },
 		"a kid that is SQL":                  func(f *forgery) { f.header["kid"] = "' OR 1=1 --" },
 		"a kid that is a number":             func(f *forgery) { f.header["kid"] = 1 },
@@ -212,7 +215,7 @@ func TestHostileTokensAreRefused(t *testing.T) {
 // hmac signs by HS256 with what everybody may know of the key.
 func (f *forgery) hmac(t *testing.T, k *Keys, armoured bool) {
 	t.Helper()
-	der, err := x509.MarshalPKIXPublicKey(&k.active.private.PublicKey)
+	der, err := x509.MarshalPKIXPublicKey(&k.ring.Load().active.private.PublicKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +311,7 @@ func TestARetiredKeyIsTrustedForAsLongAsItIsListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rotated.active.kid == old.active.kid {
+	if rotated.ring.Load().active.kid == old.ring.Load().active.kid {
 		t.Error("the retired key still signs")
 	}
 	g := oldVerifier.grants
@@ -324,7 +327,7 @@ func TestARetiredKeyIsTrustedForAsLongAsItIsListed(t *testing.T) {
 
 func stored(t *testing.T, k *Keys, status keyStatus) storedKey {
 	t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(k.active.private)
+	der, err := x509.MarshalPKCS8PrivateKey(k.ring.Load().active.private)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +339,15 @@ func encodeAndDecode(list []storedKey) (*Keys, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decodeKeys(raw)
+	ring, err := decodeKeys(raw)
+	return withRing(ring), err
+}
+
+// withRing returns keys that are never read again.
+func withRing(ring *keyRing) *Keys {
+	k := &Keys{loaded: time.Now().Add(time.Hour)}
+	k.ring.Store(ring)
+	return k
 }
 
 func TestAKeyIsNamedByTheThumbprintOfRFC7638(t *testing.T) {

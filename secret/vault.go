@@ -60,6 +60,35 @@ func (v Vault) get(ctx context.Context, name string) (value []byte, found bool, 
 	return value, true, nil
 }
 
+// Update replaces the value of a secret that exists. Of processes that do so at
+// once, each changes what the one before it left.
+func (v Vault) Update(ctx context.Context, name string, change func(value []byte) ([]byte, error)) error {
+	for {
+		var sealed []byte
+		err := v.Pool.QueryRow(ctx, `
+			SELECT sealed
+			FROM auth.secrets
+			WHERE name = $1`, name).Scan(&sealed)
+		if err != nil {
+			return fmt.Errorf("read secret %s: %w", name, err)
+		}
+		value, err := v.Keys.Open(vaultPurpose, name, sealed)
+		if err != nil {
+			return fmt.Errorf("open secret %s: %w", name, err)
+		}
+		if value, err = change(value); err != nil {
+			return fmt.Errorf("change secret %s: %w", name, err)
+		}
+		tag, err := v.Pool.Exec(ctx, `
+			UPDATE auth.secrets
+			SET sealed = $2
+			WHERE name = $1 AND sealed = $3`, name, v.Keys.Seal(vaultPurpose, name, value), sealed)
+		if err != nil || tag.RowsAffected() == 1 {
+			return err
+		}
+	}
+}
+
 // Rotate seals every secret under the current key that is still sealed under an
 // older one, and returns how many there were. After it, and once no process uses
 // an older file, the older keys can be taken out of the file. It may be stopped

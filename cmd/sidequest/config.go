@@ -17,6 +17,7 @@ import (
 	"sidequest/domain"
 	"sidequest/mcp"
 	"sidequest/mcp/delivery"
+	"sidequest/oauth"
 	"sidequest/oauth/signin"
 	"sidequest/secret"
 )
@@ -37,8 +38,9 @@ type config struct {
 	Limits      mcp.Limits
 	Codes       delivery.Codes // of the events extension
 	SignIn      []signin.Provider
-	Wallets     bool // may sign operators in
-	Development bool // brings a sign-in without passwords
+	Wallets     bool          // may sign operators in
+	Development bool          // brings a sign-in without passwords
+	Outside     oauth.Outside // set by tests alone
 }
 
 // wakePrefix begins the NATS subjects of wake-ups, the same in all processes.

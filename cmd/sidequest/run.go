@@ -83,6 +83,7 @@ type process struct {
 
 	grants   *oauth.Grants
 	verifier *oauth.Verifier
+	access   *oauth.Server
 	market   *mcp.Market
 	feeds    *delivery.Feeds
 	server   *mcp.Server
@@ -126,6 +127,9 @@ func (p *process) wire(ctx context.Context) error {
 		return err
 	}
 	p.verifier = oauth.NewVerifier(signing, p.cfg.PublicURL, p.grants)
+	if p.access, err = p.newAccess(ctx, signing); err != nil {
+		return err
+	}
 	p.market = &mcp.Market{
 		Tools: mcp.Tools(), Store: p.store, DB: p.pool, Cursors: cursors,
 		Network: p.cfg.Network, Limits: p.cfg.Limits, Log: p.log, Now: time.Now,
@@ -155,6 +159,8 @@ func (p *process) work(ctx context.Context, ready func(addr string)) error {
 	relay := eventstore.Relay{Store: p.store, JetStream: p.js, Owner: p.name}
 	g.Go(func() error { return relay.Run(ctx) })
 	g.Go(func() error { return p.grants.Run(ctx) })
+	g.Go(func() error { p.access.Keys.Follow(ctx, p.log); return nil })
+	g.Go(func() error { p.access.Run(ctx, p.name); return nil })
 	g.Go(func() error { return p.feeds.Run(ctx) })
 	g.Go(func() error { return p.expire(ctx) })
 	g.Go(func() error { return p.makePartitions(ctx) })
