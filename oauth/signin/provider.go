@@ -92,11 +92,10 @@ func (p *provider) read(ctx context.Context) (*discovered, error) {
 // style says how the client shows its secret. To find out by trying, as the library
 // would, may burn the code.
 func (p *provider) style(doc document) oauth2.AuthStyle {
-	basic := len(doc.AuthMethods) == 0 || slices.Contains(doc.AuthMethods, "client_secret_basic") // the default of RFC 8414
-	if p.ClientSecret != "" && basic {
-		return oauth2.AuthStyleInHeader
+	if p.ClientSecret == "" || slices.Contains(doc.AuthMethods, "client_secret_post") {
+		return oauth2.AuthStyleInParams
 	}
-	return oauth2.AuthStyleInParams
+	return oauth2.AuthStyleInHeader // the default of RFC 8414
 }
 
 func (p *provider) context(ctx context.Context) context.Context {
