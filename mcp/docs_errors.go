@@ -119,7 +119,7 @@ func protocolDocs() []struct {
 }
 
 // ErrorsDoc returns docs/errors.md: every refusal, how it is answered and what
-// to do.
+// to do, in a section for each code.
 func ErrorsDoc(tools []Tool) string {
 	var b strings.Builder
 	b.WriteString(generated + "\n# Refusals\n" + errorsIntro)
@@ -128,24 +128,47 @@ func ErrorsDoc(tools []Tool) string {
 	for _, r := range retryDocs() {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", r[0], r[1])
 	}
-	b.WriteString("\n## Classes\n\nIn the order in which a call is checked.\n\n| class | HTTP | retry | what is wrong | what to do |\n|---|---|---|---|---|\n")
+	b.WriteString("\n## Classes\n\nIn the order in which a call is checked.\n\n| class | HTTP | retry |\n|---|---|---|\n")
 	for _, c := range classDocs() {
-		fmt.Fprintf(&b, "| `%s` | %d | `%s` | %s | %s |\n", c.class, restStatus[c.class], c.class.Retry(), c.why, c.fix)
+		fmt.Fprintf(&b, "| [`%s`](#%s) | %d | `%s` |\n", c.class, c.class, restStatus[c.class], c.class.Retry())
 	}
 	b.WriteString("\nAn internal error is `unavailable` with the reason `internal` and the status 500.\n")
-
-	b.WriteString("\n## Finer codes\n\n| code | class | tools | what is wrong | what to do |\n|---|---|---|---|---|\n")
-	for _, c := range codeDocs() {
-		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s |\n", c.code, c.class, codes(toolsRefusing(tools, c.code)), c.why, c.fix)
+	for _, c := range classDocs() {
+		fmt.Fprintf(&b, "\n### `%s`\n\n%s %s\n\nHTTP %d, retry `%s`.\n", c.class, c.why, c.fix, restStatus[c.class], c.class.Retry())
 	}
-	fmt.Fprintf(&b, "\n## Errors of the protocol\n\nWhat reaches no tool is a JSON-RPC error. Legacy revisions answer %d, %d and %d with status 200.\n\n"+
-		"| code | HTTP | what is wrong |\n|---|---|---|\n", CodeMethodNotFound, CodeInvalidParams, CodeInternal)
-	for _, p := range protocolDocs() {
-		fmt.Fprintf(&b, "| %d | %d | %s |\n", p.code, protocolStatus(p.code), p.why)
-	}
-	fmt.Fprintf(&b, "\nWithout a valid token the status is %d in every revision, and beyond the scopes of the token %d.\n",
-		restStatus[domain.Unauthenticated], restStatus[domain.InsufficientScope])
+	writeCodes(&b, tools)
+	writeProtocolCodes(&b)
 	return b.String()
+}
+
+// writeCodes documents the codes that are finer than their class.
+func writeCodes(b *strings.Builder, tools []Tool) {
+	b.WriteString("\n## Finer codes\n\nEach has the status and the retry rule of its class.\n\n| code | class | tools |\n|---|---|---|\n")
+	for _, c := range codeDocs() {
+		fmt.Fprintf(b, "| [`%s`](#%s) | [`%s`](#%s) | %s |\n", c.code, c.code, c.class, c.class, toolLinks(toolsRefusing(tools, c.code)))
+	}
+	for _, c := range codeDocs() {
+		fmt.Fprintf(b, "\n### `%s`\n\n%s %s\n\nClass [`%s`](#%s): HTTP %d, retry `%s`. Given by %s.\n",
+			c.code, c.why, c.fix, c.class, c.class, restStatus[c.class], c.class.Retry(), toolLinks(toolsRefusing(tools, c.code)))
+	}
+}
+
+// writeProtocolCodes documents what refuses a request as a whole.
+func writeProtocolCodes(b *strings.Builder) {
+	fmt.Fprintf(b, "\n## Errors of the protocol\n\nWhat reaches no tool is a JSON-RPC error. Legacy revisions answer %d, %d and %d with status 200.\n"+
+		"Without a valid token the status is %d in every revision, and beyond the scopes of the token %d.\n",
+		CodeMethodNotFound, CodeInvalidParams, CodeInternal, restStatus[domain.Unauthenticated], restStatus[domain.InsufficientScope])
+	for _, p := range protocolDocs() {
+		fmt.Fprintf(b, "\n### `%d`\n\n%s\n\nHTTP %d.\n", p.code, p.why, protocolStatus(p.code))
+	}
+}
+
+func toolLinks(names []string) string {
+	links := make([]string, len(names))
+	for i, name := range names {
+		links[i] = "[`" + name + "`](tools.md#" + name + ")"
+	}
+	return strings.Join(links, ", ")
 }
 
 func toolsRefusing(tools []Tool, code string) []string {

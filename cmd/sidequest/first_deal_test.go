@@ -17,28 +17,49 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const dealFile = root + "docs/first-deal.md"
+// What a page writes where it means a deployment, and what servers of the tests
+// believe to be reached by.
+const (
+	exampleHost   = "sidequest.example"
+	exampleOrigin = "https://" + exampleHost
+	testHost      = "127.0.0.1:8080"
+	testOrigin    = "http://" + testHost
+)
 
-// The document is played from top to bottom against a server: every http block
+// A page is played from top to bottom against a server: every http block
 // that is a request is sent, and every block that is an answer must be the one
 // that came, but for what no two runs have in common. With UPDATE set, answers
 // that differ are written anew.
-func TestTheFirstDealGoesAsItsDocumentSays(t *testing.T) {
+func TestWhatPagesSayIsTrue(t *testing.T) {
 	t.Parallel()
-	doc, err := os.ReadFile(dealFile)
+	for _, page := range []string{"first-deal", "connect"} {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			playPage(t, root+"docs/"+page+".md")
+		})
+	}
+}
+
+func playPage(t *testing.T, file string) {
+	t.Helper()
+	doc, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := newDeal(t)
 	fence := regexp.MustCompile("(?ms)^```http\n(.*?)^```\n")
-	played := fence.ReplaceAllStringFunc(string(doc), func(block string) string {
+	here := strings.NewReplacer(exampleOrigin, testOrigin, exampleHost, testHost).Replace(string(doc))
+	played := fence.ReplaceAllStringFunc(here, func(block string) string {
 		text := fence.FindStringSubmatch(block)[1]
 		return "```http\n" + d.play(t, text) + "```\n"
 	})
+	if !strings.Contains(string(doc), testOrigin) {
+		played = strings.NewReplacer(testOrigin, exampleOrigin, testHost, exampleHost).Replace(played)
+	}
 	if os.Getenv("UPDATE") == "" || t.Failed() || played == string(doc) {
 		return
 	}
-	if err := os.WriteFile(dealFile, []byte(played), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(played), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
