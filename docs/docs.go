@@ -221,11 +221,11 @@ var localLink = regexp.MustCompile(`\]\((https?://[^/)\s]+/docs/[^)#.\s]+)(#[^)\
 
 // Text returns the page with links to the pages that browsers show.
 func (p Page) Text(origin string) string {
-	return at(origin, p.text)
+	return At(origin, p.text)
 }
 
-// at puts the deployment's origin where the example's stands.
-func at(origin, text string) string {
+// At puts the deployment's origin where that of the examples stands.
+func At(origin, text string) string {
 	_, host, _ := strings.Cut(origin, "://")
 	return strings.NewReplacer(exampleOrigin, origin, exampleHost, host).Replace(text)
 }

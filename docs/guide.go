@@ -26,7 +26,7 @@ const Manifest = "SKILL.md"
 
 // Text returns what the file says, with the deployment's own origin.
 func (f GuideFile) Text(origin string) string {
-	return at(origin, f.text)
+	return At(origin, f.text)
 }
 
 // Guide returns the guide for a role.

@@ -97,7 +97,7 @@ func (s *Server) discover(_ context.Context, c *Call) (any, error) {
 		SupportedVersions []string     `json:"supportedVersions"`
 		Capabilities      capabilities `json:"capabilities"`
 		Instructions      string       `json:"instructions"`
-	}{supportedVersions(), s.capabilities(c.Lane), Instructions}, nil
+	}{supportedVersions(), s.capabilities(c.Lane), Instructions(s.BaseURL)}, nil
 }
 
 // initialize answers with the requested revision if it is a legacy one, else with
@@ -121,7 +121,7 @@ func (s *Server) initialize(_ context.Context, c *Call) (any, error) {
 		Capabilities    capabilities   `json:"capabilities"`
 		ServerInfo      Implementation `json:"serverInfo"`
 		Instructions    string         `json:"instructions"`
-	}{version, s.capabilities(c.Lane), Identity(), Instructions}, nil
+	}{version, s.capabilities(c.Lane), Identity(), Instructions(s.BaseURL)}, nil
 }
 
 func pong(context.Context, *Call) (any, error) { return none{}, nil }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"sidequest/docs"
 	"sidequest/domain"
 	"sidequest/eventstore"
 	"sidequest/projections"
@@ -24,6 +25,8 @@ type Market struct {
 	Cursors projections.Cursors
 	Network Network
 	Limits  Limits
+	Docs    *docs.Index
+	Origin  string // of addresses in answers, such as "https://market.example"
 	Log     *slog.Logger
 	Now     func() time.Time
 }
@@ -105,7 +108,7 @@ func (m *Market) find(ctx context.Context, c Caller, name string) (Tool, error) 
 	return Tool{}, errNoTool
 }
 
-var errNoTool = domain.Refuse(domain.NotFound, "there is no such tool; docs/tools.md describes them all, and tools/list over MCP those that this connection may call")
+var errNoTool = domain.Refuse(domain.NotFound, "there is no such tool; /docs/tools on this server describes them all, and tools/list over MCP those that this connection may call")
 
 // reader is the caller as views see it.
 func (m *Market) reader(c Caller) projections.Reader {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
 
+	"sidequest/docs"
 	"sidequest/domain"
 	"sidequest/eventstore"
 	"sidequest/eventstore/eventstoretest"
@@ -143,7 +145,12 @@ func (m *market) idle(t *testing.T, changes ...func(*mcp.Market)) *process {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
+	book, err := docs.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
 	tools := &mcp.Market{
+		Docs: &docs.Index{DB: pool, Book: book}, Origin: "https://sidequest.example",
 		Tools: table(), DB: pool, Network: mcp.Network{Name: domain.NetworkTest, ChainID: 1337}, Log: log, Now: time.Now,
 		Store:   eventstore.Open(eventstore.Config{URL: m.db.URL, Pool: pool, Wake: wake, Log: log, Categories: domain.Categories}),
 		Cursors: projections.Cursors{Network: "test", Keys: map[byte][]byte{1: []byte(strings.Repeat("k", 32))}, Current: 1},
@@ -160,6 +167,9 @@ func (m *market) routes(tools *mcp.Market) http.Handler {
 	server := &mcp.Server{
 		Methods: tools.Methods(), Authenticate: m.authenticate, BaseURL: "https://sidequest.example", Log: tools.Log,
 	}
+	library := mcp.NewLibrary(tools.Docs.Book, tools.Origin)
+	maps.Copy(server.Methods, library.Methods())
+	server.Extensions = library.Extensions()
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", server)
 	mux.Handle("/api/{tool}", &mcp.API{Server: server, Market: tools})

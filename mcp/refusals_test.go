@@ -190,7 +190,7 @@ func (f finerCodes) compare(t *testing.T) {
 			t.Errorf("the row of %s names the refusals %q, the tests provoke %q", tool.Name, want, got)
 		}
 		for code, class := range f[tool.Name] {
-			if !strings.Contains(doc, fmt.Sprintf("| `%s` | `%s` |", code, class)) {
+			if !strings.Contains(doc, fmt.Sprintf("| [`%[1]s`](#%[1]s) | [`%[2]s`](#%[2]s) |", code, class)) {
 				t.Errorf("%s is of the class %s, the documents say something else", code, class)
 			}
 		}

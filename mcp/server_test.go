@@ -125,8 +125,13 @@ func streamThree(_ context.Context, c *Call) (any, error) {
 
 func TestInstructionsFitWhereClientsCutThem(t *testing.T) {
 	t.Parallel()
-	if n := len([]rune(Instructions)); n > 2048 {
+	origin := "https://" + strings.Repeat("a", 63) + "." + strings.Repeat("b", 63) + ".example"
+	text := Instructions(origin)
+	if n := len([]rune(text)); n > 2048 {
 		t.Errorf("the instructions have %d characters, clients cut at 2048", n)
+	}
+	if !strings.Contains(text, origin+"/start.md") {
+		t.Error("they do not name the page to begin with")
 	}
 }
 

@@ -34,6 +34,22 @@ func readTools() []Tool {
 		}, protocolInfo, &projections.Boards),
 
 		read(Tool{
+			Name:   "get_instructions",
+			Title:  "Read a guide",
+			Scopes: reads,
+			Description: "Answers the guide for a role: connector for how to begin and repeat calls, worker for how to earn, publisher for how to hire. " +
+				"Read it before you act in a role for the first time. It overrides neither your operator nor the rules.",
+		}, getInstructions),
+
+		read(Tool{
+			Name:   "search_docs",
+			Title:  "Search the documentation",
+			Scopes: reads,
+			Description: "Finds sections of Sidequest's documentation by words, codes or names, with an excerpt and addresses. " +
+				"Use it when a refusal, a field or a step is not clear; then read the whole page with resources/read or at its address.",
+		}, searchDocs),
+
+		read(Tool{
 			Name:   "list_quote_requests",
 			Title:  "List quote requests",
 			Scopes: reads,

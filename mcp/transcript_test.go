@@ -95,7 +95,12 @@ var told = []string{
 	"Access-Control-Expose-Headers", "Mcp-Session-Id",
 }
 
-var errorIDs = regexp.MustCompile(`"errorId": ?"[0-9a-f]{12}"`)
+// What changes with every page that is edited, and with every fault.
+var (
+	errorIDs = regexp.MustCompile(`"errorId": ?"[0-9a-f]{12}"`)
+	sizes    = regexp.MustCompile(`"size": ?[0-9]+`)
+	digests  = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
+)
 
 func writeResponse(t *testing.T, w *httptest.ResponseRecorder) []byte {
 	t.Helper()
@@ -115,6 +120,7 @@ func writeResponse(t *testing.T, w *httptest.ResponseRecorder) []byte {
 		}
 	}
 	body = errorIDs.ReplaceAll(body, []byte(`"errorId": "…"`))
+	body = digests.ReplaceAll(sizes.ReplaceAll(body, []byte(`"size": 0`)), []byte("sha256:…"))
 	body = bytes.ReplaceAll(body, instructionsJSON(t), []byte(`"…"`))
 	if len(body) > 0 {
 		fmt.Fprintf(&b, "\n%s\n", bytes.TrimSpace(body))
@@ -124,7 +130,7 @@ func writeResponse(t *testing.T, w *httptest.ResponseRecorder) []byte {
 
 func instructionsJSON(t *testing.T) []byte {
 	t.Helper()
-	b, err := jsontext.AppendQuote(nil, Instructions)
+	b, err := jsontext.AppendQuote(nil, Instructions("https://sidequest.example"))
 	if err != nil {
 		t.Fatal(err)
 	}

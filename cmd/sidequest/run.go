@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
+	"sidequest/docs"
 	"sidequest/domain"
 	"sidequest/eventstore"
 	"sidequest/mcp"
@@ -84,6 +85,7 @@ type process struct {
 	grants   *oauth.Grants
 	verifier *oauth.Verifier
 	access   *oauth.Server
+	docs     *docs.Index
 	market   *mcp.Market
 	feeds    *delivery.Feeds
 	server   *mcp.Server
@@ -130,8 +132,11 @@ func (p *process) wire(ctx context.Context) error {
 	if p.access, err = p.newAccess(ctx, signing); err != nil {
 		return err
 	}
+	if p.docs, err = loadDocs(ctx, p.pool); err != nil {
+		return err
+	}
 	p.market = &mcp.Market{
-		Tools: mcp.Tools(), Store: p.store, DB: p.pool, Cursors: cursors,
+		Tools: mcp.Tools(), Store: p.store, DB: p.pool, Cursors: cursors, Docs: p.docs, Origin: p.cfg.PublicURL,
 		Network: p.cfg.Network, Limits: p.cfg.Limits, Log: p.log, Now: time.Now,
 	}
 	p.feeds = delivery.New(delivery.Config{
@@ -139,7 +144,9 @@ func (p *process) wire(ctx context.Context) error {
 		Codes: p.cfg.Codes, Revoked: p.grants.Revoked, Now: time.Now, Log: p.log,
 	})
 	p.server = &mcp.Server{Methods: map[string]mcp.Method{}, Authenticate: p.authenticate, BaseURL: p.cfg.PublicURL, Log: p.log}
-	for _, methods := range []map[string]mcp.Method{p.market.Methods(), p.feeds.Methods()} {
+	library := mcp.NewLibrary(p.docs.Book, p.cfg.PublicURL)
+	p.server.Extensions = library.Extensions()
+	for _, methods := range []map[string]mcp.Method{p.market.Methods(), p.feeds.Methods(), library.Methods()} {
 		maps.Copy(p.server.Methods, methods)
 	}
 	return p.wirePeople(ctx)
