@@ -22,13 +22,14 @@ func TestASingleAppendAndABatchHaveTheSameOutcomes(t *testing.T) {
 	for _, company := range []int{0, 1, 40} {
 		t.Run(fmt.Sprintf("%d others", company), func(t *testing.T) {
 			t.Parallel()
-			conn, err := pgx.Connect(t.Context(), eventstoretest.NewDB(t).URL)
+			url := eventstoretest.NewDB(t).URL
+			conn, err := pgx.Connect(t.Context(), url)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer conn.Close(context.WithoutCancel(t.Context()))
-			b := newBatcher("", nil, slog.New(slog.DiscardHandler))
-			b.conn = conn
+			b := newBatcher(url, nil, slog.New(slog.DiscardHandler))
+			defer b.lanes[0].hangUp()
 			a := appends{t: t, batcher: b, company: company}
 
 			first := note("k1", "s", 0, "one", "two")
@@ -42,6 +43,7 @@ func TestASingleAppendAndABatchHaveTheSameOutcomes(t *testing.T) {
 			a.want(note("k3", "s", 2, "three"), nil)
 			a.want(note("k4", "s", 3), nil) // a receipt without events
 			a.want(note("k4", "s", 3), errKnown)
+			a.want(note("k4", "s", 3, "with an event by now"), errKnown)
 			a.checkLog(conn)
 		})
 	}
@@ -68,7 +70,7 @@ func (a *appends) want(m *member, want error) {
 		a.others++
 		batch = append(batch, note(fmt.Sprint("other", a.others), fmt.Sprint("other", a.others), 0, "beside"))
 	}
-	outcomes, err := a.batcher.send(a.t.Context(), batch)
+	outcomes, err := a.batcher.lanes[0].send(a.t.Context(), batch)
 	if err != nil {
 		a.t.Fatal(err)
 	}

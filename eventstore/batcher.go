@@ -5,18 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"sidequest/domain"
-	"sidequest/failpoint"
 )
 
 // Bounds of one batch and of the queue before it. A full queue is an answer,
@@ -40,20 +33,25 @@ var errKnown = errors.New("the operation has a receipt")
 // ringPace is the shortest time between two rings.
 const ringPace = 2 * time.Millisecond
 
+// lanes is how many batches a process may have under way. The log takes one at a
+// time, whoever sends it; with a second one waiting at the server, none of its
+// time is lost on the way. That pays where batches are large: the second lane
+// takes what queues when there is a crowd.
+const (
+	lanes = 2
+	crowd = 32 // members
+)
+
 // A batcher appends decisions by natural group commit: whatever queued while the
-// last batch was being committed is the next one. It has one connection, so a
-// process has one append under way.
+// last batches were being committed is the next one.
 type batcher struct {
 	url   string
 	wake  *Wake
 	log   *slog.Logger
 	queue chan *member
-	conn  *pgx.Conn
+	lanes [lanes]*lane
 
-	// token is held by whoever appends: run, or a caller who finds it free and
-	// nobody waiting, and so spares the way through the queue.
-	token chan struct{}
-	last  atomic.Int64 // members of the last batch
+	crowded chan struct{} // has a value when the queue is one for the second lane
 
 	marked chan struct{} // has a value when followers are to be woken
 
@@ -77,10 +75,14 @@ type outcome struct {
 }
 
 func newBatcher(url string, wake *Wake, log *slog.Logger) *batcher {
-	return &batcher{
+	b := &batcher{
 		url: url, wake: wake, log: log,
-		queue: make(chan *member, queueMembers), token: make(chan struct{}, 1), marked: make(chan struct{}, 1), fresh: make(chan []Recorded, freshBatches),
+		queue: make(chan *member, queueMembers), crowded: make(chan struct{}, 1), marked: make(chan struct{}, 1), fresh: make(chan []Recorded, freshBatches),
 	}
+	for i := range b.lanes {
+		b.lanes[i] = &lane{batcher: b, token: make(chan struct{}, 1)}
+	}
+	return b
 }
 
 // append appends a decision, by itself if nothing else is to be appended, else
@@ -94,6 +96,7 @@ func (b *batcher) append(ctx context.Context, d *decision) (Receipt, error) {
 	}
 	select {
 	case b.queue <- m:
+		b.callForHelp()
 	default:
 		return Receipt{}, busy()
 	}
@@ -105,106 +108,57 @@ func (b *batcher) append(ctx context.Context, d *decision) (Receipt, error) {
 	}
 }
 
+func (b *batcher) callForHelp() {
+	if len(b.queue) < crowd {
+		return
+	}
+	select {
+	case b.crowded <- struct{}{}:
+	default: // it was called before
+	}
+}
+
 // alone appends the member on the caller's goroutine, or returns false where it
 // had better queue: while appends come in batches, they do best together.
 func (b *batcher) alone(m *member) bool {
-	if b.last.Load() > 1 || len(b.queue) > 0 {
+	if len(b.queue) > 0 {
 		return false
 	}
-	select {
-	case <-b.token:
-	default:
-		return false
-	}
-	defer b.giveToken()
-	b.commit([]*member{m})
-	return true
+	first := b.lanes[0]
+	return first.last.Load() <= 1 && first.alone(m)
 }
-
-func (b *batcher) giveToken() { b.token <- struct{}{} }
 
 // run appends batch after batch until ctx is done and the queue is empty.
-func (b *batcher) run(ctx context.Context) error {
-	defer b.hangUp()
-	var ringing sync.WaitGroup
-	defer ringing.Wait()
+func (b *batcher) run(ctx context.Context) {
 	stopped := make(chan struct{})
-	defer close(stopped)
+	var ringing, appending sync.WaitGroup
 	ringing.Go(func() { b.ring(stopped) })
-
-	b.giveToken()
-	defer func() { <-b.token }() // for good: who comes now has come too late
-	for {
-		select {
-		case m := <-b.queue:
-			<-b.token
-			b.work([]*member{m})
-			b.giveToken()
-		case <-ctx.Done():
-			if len(b.queue) == 0 {
-				return nil
-			}
-		}
+	appending.Go(func() { b.lanes[0].run(ctx) })
+	for _, l := range b.lanes[1:] {
+		appending.Go(func() { l.help(ctx) })
 	}
-}
-
-// work appends batches until nothing is left to append.
-func (b *batcher) work(waiting []*member) {
-	for len(waiting) > 0 {
-		batch, rest := compatible(b.gather(waiting))
-		moved := b.commit(batch)
-		b.last.Store(int64(len(batch)))
-		waiting = b.drain(dismiss(rest, moved))
-	}
-}
-
-// returning is how long those who were just answered are let go first.
-const returning = 50 * time.Microsecond
-
-// gather takes what has queued. Those whose answers the last batch brought are
-// about to run, and often come back with their next write: they are waited for, a
-// moment since the last of them came, lest the first become a batch of one and the
-// others wait for it. Where appends come one by one there is no wait.
-func (b *batcher) gather(waiting []*member) []*member {
-	waiting = b.drain(waiting)
-	for came := time.Now(); len(waiting) < int(b.last.Load()) && time.Since(came) < returning; {
-		before := len(waiting)
-		runtime.Gosched()
-		if waiting = b.drain(waiting); len(waiting) > before {
-			came = time.Now()
-		}
-	}
-	return waiting
-}
-
-func (b *batcher) drain(waiting []*member) []*member {
-	for {
-		select {
-		case m := <-b.queue:
-			waiting = append(waiting, m)
-		default:
-			return waiting
-		}
-	}
+	appending.Wait()
+	close(stopped)
+	ringing.Wait()
 }
 
 // compatible splits off the members that can be appended by one statement: no
 // two share an operation key, and none guards a stream that another one writes.
 // The others keep their order for the next batch.
 func compatible(waiting []*member) (batch, rest []*member) {
-	keys, written, size := map[string]bool{}, map[domain.Stream]bool{}, 0
+	keys, written, size := make(map[string]bool, len(waiting)), make(map[domain.Stream]bool, 2*len(waiting)), 0
+	batch = make([]*member, 0, len(waiting))
 	for _, m := range waiting {
-		key := string(m.op.Owner) + "\x00" + m.op.Key
-		fits := len(batch) < batchMembers && (size == 0 || size+m.size <= batchBytes) && !keys[key]
+		fits := len(batch) < batchMembers && (size == 0 || size+m.size <= batchBytes) && !keys[m.id]
 		for _, g := range m.guards {
 			fits = fits && !written[g.stream]
 		}
+		keys[m.id] = true // also if it has to wait: an earlier member must not be overtaken by its repeat
 		if !fits {
 			rest = append(rest, m)
-			keys[key] = true // an earlier member must not be overtaken by its repeat
 			continue
 		}
-		batch, size, keys[key] = append(batch, m), size+m.size, true
+		batch, size = append(batch, m), size+m.size
 		for _, e := range m.events {
 			written[e.Stream] = true
 		}
@@ -225,112 +179,6 @@ func dismiss(waiting []*member, moved map[domain.Stream]bool) (rest []*member) {
 	return rest
 }
 
-// commit appends the batch, hands out the outcomes and returns the streams that
-// moved. A statement that fails as a whole is repeated member by member, so that
-// one cannot fail its neighbours.
-func (b *batcher) commit(batch []*member) map[domain.Stream]bool {
-	moved := map[domain.Stream]bool{}
-	outcomes, err := b.insist(batch)
-	if err != nil && len(batch) > 1 {
-		b.log.Warn("append batch failed, appending its members one by one", "members", len(batch), "error", err)
-		for _, m := range batch {
-			maps.Copy(moved, b.commit([]*member{m}))
-		}
-		return moved
-	}
-	for i, m := range batch {
-		if err != nil {
-			m.done <- outcome{err: err}
-			continue
-		}
-		if outcomes[i].err == nil && !outcomes[i].receipt.Replayed {
-			for _, e := range m.events {
-				moved[e.Stream] = true
-			}
-		}
-		m.done <- outcomes[i]
-	}
-	return moved
-}
-
-// insist sends the batch until its outcome is known or patience ends. Sending it
-// again is safe: members already committed come back as replays.
-func (b *batcher) insist(batch []*member) ([]outcome, error) {
-	deadline := time.Now().Add(uncertain)
-	for attempt := 1; ; attempt++ {
-		ctx, cancel := context.WithDeadline(context.Background(), deadline)
-		outcomes, err := b.send(ctx, batch)
-		if err == nil || !b.passing(err) || ctx.Err() != nil {
-			cancel()
-			return outcomes, err
-		}
-		b.log.Warn("append: outcome unknown, asking again", "attempt", attempt, "error", err)
-		b.makeWay(ctx, err)
-		b.hangUp()
-		pause(ctx, attempt*10)
-		cancel()
-	}
-}
-
-// passing says whether sending the same batch again may help: there is no
-// connection any more, or the server was busy, starting or stopping. A batch that
-// cannot even be encoded stays so.
-func (b *batcher) passing(err error) bool {
-	pg, answered := errors.AsType[*pgconn.PgError](err)
-	if !answered {
-		return b.conn == nil || b.conn.IsClosed()
-	}
-	return passingState(pg.Code)
-}
-
-// makeWay ends sessions that stand still and hold the log, if that is why an
-// append failed.
-func (b *batcher) makeWay(ctx context.Context, failure error) {
-	const lockNotAvailable = "55P03"
-	if pg, ok := errors.AsType[*pgconn.PgError](failure); !ok || pg.Code != lockNotAvailable {
-		return
-	}
-	if _, err := b.conn.Exec(ctx, evictSilent, holdLimit); err != nil {
-		b.log.Error("cannot look who holds the log", "error", err)
-	}
-}
-
-func (b *batcher) send(ctx context.Context, batch []*member) ([]outcome, error) {
-	if err := b.dial(ctx); err != nil {
-		return nil, err
-	}
-	failpoint.Reach(failpoint.WriteAppending)
-	base, codes, err := b.call(ctx, batch)
-	if err != nil { // only without one is it known to be committed
-		return nil, fmt.Errorf("append %d operations: %w", len(batch), err)
-	}
-	failpoint.Reach(failpoint.WriteCommitted)
-	outcomes, recorded := settle(batch, base, codes)
-	if len(recorded) > 0 {
-		b.handOver(recorded)
-		b.mark()
-	}
-	return outcomes, nil
-}
-
-// call has the server append the batch. codes has an outcome for each member, or
-// nothing if all were recorded.
-func (b *batcher) call(ctx context.Context, batch []*member) (base int64, codes []int, err error) {
-	if len(batch) == 1 {
-		codes = make([]int, 1)
-		err = b.conn.QueryRow(ctx, `
-			SELECT base, outcome
-			FROM log.append_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
-				$14, $15, $16, $17, $18, $19, $20, $21)`, scalars(batch[0])...).Scan(&base, &codes[0])
-		return base, codes, err
-	}
-	err = b.conn.QueryRow(ctx, `
-		SELECT base, outcomes
-		FROM log.append_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
-			$14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`, columns(batch)...).Scan(&base, &codes)
-	return base, codes, err
-}
-
 // settle gives each member its outcome, and each recorded event its position.
 func settle(batch []*member, base int64, codes []int) (outcomes []outcome, recorded []Recorded) {
 	outcomes = make([]outcome, len(batch))
@@ -349,8 +197,14 @@ func settle(batch []*member, base int64, codes []int) (outcomes []outcome, recor
 	return outcomes, recorded
 }
 
-// notRecorded says what the outcomes of log.append_batch mean, but for 0.
-var notRecorded = map[int]error{1: errKnown, 2: errMoved}
+// The outcomes of log.append_one and append_batch but for 0, which is recorded.
+const (
+	codeKnown = 1
+	codeMoved = 2
+)
+
+// notRecorded says what the outcomes mean.
+var notRecorded = map[int]error{codeKnown: errKnown, codeMoved: errMoved}
 
 func (b *batcher) handOver(events []Recorded) {
 	select {
@@ -385,44 +239,4 @@ func (b *batcher) ring(stopped <-chan struct{}) {
 		}
 		<-pace.C
 	}
-}
-
-// dial opens the connection for appends if there is none. Its time limits keep a
-// stuck server or lock from holding the batch, and its parameters are fixed here
-// so that nothing in the environment weakens durability. The statements of an
-// append are planned once: by index, since planning anew for each batch costs
-// more than half of the append, and what the plan meets is in no statistics yet.
-func (b *batcher) dial(ctx context.Context) error {
-	if b.conn != nil {
-		return nil
-	}
-	cfg, err := pgx.ParseConfig(b.url)
-	if err != nil {
-		return fmt.Errorf("append: parse the database URL: %w", err)
-	}
-	cfg.RuntimeParams["application_name"] = "sidequest append"
-	cfg.RuntimeParams["synchronous_commit"] = "on"
-	cfg.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
-	cfg.RuntimeParams["enable_seqscan"] = "off"
-	cfg.RuntimeParams["enable_hashjoin"] = "off"
-	cfg.RuntimeParams["enable_mergejoin"] = "off"
-	cfg.RuntimeParams["jit"] = "off"
-	cfg.RuntimeParams["lock_timeout"] = "2s"
-	cfg.RuntimeParams["statement_timeout"] = "5s"
-	b.conn, err = pgx.ConnectConfig(ctx, cfg)
-	if err != nil {
-		b.conn = nil
-		return fmt.Errorf("append: connect: %w", err)
-	}
-	return nil
-}
-
-func (b *batcher) hangUp() {
-	if b.conn == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = b.conn.Close(ctx) // it is given up either way
-	b.conn = nil
 }

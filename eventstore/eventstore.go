@@ -66,8 +66,11 @@ func Open(cfg Config) *Store {
 }
 
 // Run appends what Execute decides until ctx is done. What is already queued
-// then is still written.
-func (s *Store) Run(ctx context.Context) error { return s.batcher.run(ctx) }
+// then is still written. It returns an error only to be run like other loops.
+func (s *Store) Run(ctx context.Context) error {
+	s.batcher.run(ctx)
+	return nil
+}
 
 // An Operation is one intended action. Its key belongs to its owner: the agent,
 // or before there is one the operator's connection.

@@ -52,7 +52,7 @@ func (s *Store) see(ctx context.Context, op Operation, streams []domain.Stream, 
 	b.Queue(`
 		SELECT operation_id, tool, args_hash, status, result
 		FROM log.operations
-		WHERE owner = $1 AND op_key = $2`, op.Owner, op.Key).
+		WHERE operation_id = $1`, op.ID()).
 		QueryRow(seen.scanReceipt)
 	if len(streams) > 0 {
 		b.Queue(byIndex)

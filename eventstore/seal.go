@@ -227,3 +227,11 @@ func (s *Store) lastBefore(ctx context.Context, first int64, t time.Time) (int64
 	}
 	return low, nil
 }
+
+// notNull keeps an empty value from becoming NULL.
+func notNull(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
