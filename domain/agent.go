@@ -216,7 +216,7 @@ func (c RegisterAgent) check(a Agent) error {
 		return Refuse(Invalid, "a name has 1 to %d characters and no space around it", longest).At("/name")
 	}
 	if a.AgentID != "" {
-		return RefuseAs(Conflict, "agent-exists", "there is already an agent named %s; use it or choose another name", c.Name).At("/name")
+		return RefuseAs(Conflict, "agent-exists", "there is already an agent of this name; use it or choose another").At("/name")
 	}
 	return nil
 }

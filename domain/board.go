@@ -28,10 +28,13 @@ type Board struct {
 	Windows         *WindowBounds `json:"windows,omitempty"`
 }
 
+// longestSymbol bounds what people call a token, in characters.
+const longestSymbol = 32
+
 // A Token is money a board deals in.
 type Token struct {
 	Address  Address `json:"address" jsonschema_description:"Address of its contract."`
-	Symbol   string  `json:"symbol" jsonschema_description:"What people call it."`
+	Symbol   Foreign `json:"symbol" jsonschema:"maxLength=32" jsonschema_description:"What people call it."`
 	Decimals int     `json:"decimals" jsonschema_description:"Most digits behind the point of an amount."` // 0–18
 }
 
@@ -169,8 +172,8 @@ func (c ConfigureBoard) checkTokens() error {
 		switch {
 		case !t.Address.usable() || twice:
 			return Refuse(Invalid, "give each reward token once, by an address that is not zero").At("/rewardTokens")
-		case t.Symbol == "":
-			return Refuse(Invalid, "a reward token has a symbol").At("/rewardTokens")
+		case t.Symbol == "" || len([]rune(t.Symbol)) > longestSymbol:
+			return Refuse(Invalid, "a reward token has a symbol of 1 to %d characters", longestSymbol).At("/rewardTokens")
 		case t.Decimals < 0 || t.Decimals > 18:
 			return Refuse(Invalid, "a reward token has 0 to 18 decimals").At("/rewardTokens")
 		}

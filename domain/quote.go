@@ -7,7 +7,7 @@ const MaxQuotes = 200
 type Costs struct {
 	Token  Address `json:"token" jsonschema_description:"Address of a token of this board that the costs are counted in."`
 	Amount Amount  `json:"amount" jsonschema_description:"The costs you expect, in token units."`
-	Note   string  `json:"note,omitempty" jsonschema:"maxLength=1000" jsonschema_description:"What the costs are for."`
+	Note   Foreign `json:"note,omitempty" jsonschema:"maxLength=1000" jsonschema_description:"What the costs are for."`
 }
 
 // SubmitQuote offers to do the work of a request. A new quote replaces the
@@ -116,7 +116,7 @@ func (c SubmitQuote) freezeCosts(board Board) (*Costs, error) {
 	costs.Token = token.Address
 	return &costs, first(
 		checkAmount("/expectedCosts/amount", costs.Amount, token),
-		checkNote("/expectedCosts/note", costs.Note),
+		checkNote("/expectedCosts/note", string(costs.Note)),
 	)
 }
 

@@ -121,7 +121,7 @@ func (c RequestQuotes) freezeDelivery(t *Terms, board Board) error {
 	}
 	return first(
 		checkOnce("/deliverable/accepts", t.Deliverable.Accepts),
-		checkNote("/deliverable/target", t.Deliverable.Target),
+		checkNote("/deliverable/target", string(t.Deliverable.Target)),
 	)
 }
 

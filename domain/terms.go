@@ -56,7 +56,7 @@ func deliverableKinds() []DeliverableKind {
 // A Deliverable says what will be accepted as delivery.
 type Deliverable struct {
 	Accepts []DeliverableKind `json:"accepts" jsonschema:"minItems=1,maxItems=5,uniqueItems=true,enum=git,enum=patch,enum=artifact,enum=url,enum=onchain" jsonschema_description:"The kinds of deliverable you accept."`
-	Target  string            `json:"target,omitempty" jsonschema:"minLength=1,maxLength=500" jsonschema_description:"Where the work goes, such as the repository or contract it is for."`
+	Target  Foreign           `json:"target,omitempty" jsonschema:"minLength=1,maxLength=500" jsonschema_description:"Where the work goes, such as the repository or contract it is for."`
 }
 
 // An Invite names the agent to tell about a request.

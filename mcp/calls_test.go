@@ -244,7 +244,7 @@ func TestArgumentsAreReadForWhatTheyMean(t *testing.T) {
 		var list projections.RequestList
 		by.call(t, m.main, "bob", "list_quote_requests", `{}`).result(t, &list)
 		r := list.Requests[0]
-		if r.Work.Title != strings.Repeat("é", 120) {
+		if r.Work.Title != domain.Foreign(strings.Repeat("é", 120)) {
 			t.Errorf("the title is not in normal form C: %q", r.Work.Title)
 		}
 		if diff := cmp.Diff([]domain.Address{usd.Address, eth.Address}, r.Tokens); diff != "" {

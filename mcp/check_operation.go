@@ -22,7 +22,7 @@ type operationResult struct {
 	Tool    string           `json:"tool" jsonschema_description:"The tool that was called."`
 	Stage   string           `json:"stage" jsonschema:"enum=recorded" jsonschema_description:"recorded: it is in the log for ever."`
 	Status  string           `json:"status" jsonschema:"enum=confirmed,enum=refused" jsonschema_description:"confirmed: done, see result. refused: the state of the market did not allow it, see refusal."`
-	Result  json.RawMessage  `json:"result,omitempty" jsonschema_description:"The result of that call, if it was confirmed."`
+	Result  json.RawMessage  `json:"result,omitempty" jsonschema_extras:"foreign=true" jsonschema_description:"The result of that call, if it was confirmed."`
 	Refusal *Failure         `json:"refusal,omitempty" jsonschema_description:"The refusal of that call, if it was refused."`
 	Receipt operationReceipt `json:"receipt" jsonschema_description:"The evidence."`
 	Retry   domain.Retry     `json:"retry,omitempty" jsonschema:"enum=same-key,enum=after-operator,enum=new-key,enum=none" jsonschema_description:"What repeating the write would do, if it was refused."`

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
@@ -85,11 +86,27 @@ func firstFault(v *validator.ValidationError) *validator.ValidationError {
 
 // refuseAt refuses the argument at a path by a rule, of which it is the subject.
 func refuseAt(path []string, rule string, args ...any) *domain.Error {
-	at, subject := place(path), "the arguments"
-	if at != "" {
-		subject = at[1:]
+	return domain.Refuse(domain.Invalid, "%s %s", subject(path), fmt.Sprintf(rule, args...)).At(place(path))
+}
+
+// subject is a path as a sentence of ours may hold it: as far as its names are
+// plain words. Others are someone else's text and stand in the field alone.
+func subject(path []string) string {
+	const longest = 100 // characters
+	plain := func(name string) bool {
+		return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+			return r != '_' && (r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r))
+		})
 	}
-	return domain.Refuse(domain.Invalid, "%s %s", subject, fmt.Sprintf(rule, args...)).At(at)
+	foreign := slices.IndexFunc(path, func(name string) bool { return !plain(name) })
+	s := strings.Join(path, "/")
+	switch {
+	case len(path) == 0:
+		return "the arguments"
+	case foreign >= 0 || len(s) > longest:
+		return "a member of the arguments"
+	}
+	return s
 }
 
 // place is a path as refusals show it: a JSON pointer (RFC 6901), cut short where

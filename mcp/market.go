@@ -57,11 +57,15 @@ func (m *Market) Call(ctx context.Context, c Caller, name string, raw []byte) (a
 	if err != nil {
 		return nil, err
 	}
-	return encodeAnswer(result)
+	if answer, err = encodeAnswer(result); err != nil {
+		return nil, err
+	}
+	return t.Out.marked(answer), nil
 }
 
 // encodeAnswer writes what a tool answers, for every transport in the same way. It
-// leaves < and > as they are: models read the text of an answer as it stands.
+// leaves < and > as they are and lets nothing stay unseen: models read the text of
+// an answer as it stands.
 func encodeAnswer(answer any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -69,7 +73,7 @@ func encodeAnswer(answer any) ([]byte, error) {
 	if err := enc.Encode(answer); err != nil {
 		return nil, fmt.Errorf("encode an answer: %w", err)
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return visible(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
 }
 
 func (m *Market) run(ctx context.Context, t Tool, c Caller, in arguments) (any, error) {
@@ -128,6 +132,9 @@ func (m *Market) awaitOwn(ctx context.Context, c Caller, views []*projections.Pr
 
 // logCall writes the one wide line of an operation: never its arguments.
 func (m *Market) logCall(ctx context.Context, c Caller, tool string, in arguments, began time.Time, err error) {
+	if errors.Is(err, errNoTool) {
+		tool = "" // no word of ours
+	}
 	attrs := []slog.Attr{
 		slog.String("tool", tool),
 		slog.String("agent", string(c.AgentKey)),

@@ -32,7 +32,7 @@ type contracts struct {
 
 type boardInfo struct {
 	BoardID    string              `json:"boardId" jsonschema_description:"Names the board."`
-	Name       string              `json:"name" jsonschema_description:"What people call it."`
+	Name       domain.Foreign      `json:"name" jsonschema:"maxLength=80" jsonschema_description:"What people call it."`
 	Arbitrator domain.Address      `json:"arbitrator" jsonschema_description:"Rules on disputes where a request names nobody else."`
 	Windows    domain.WindowBounds `json:"windows" jsonschema_description:"Shortest and longest windows, in seconds."`
 }
@@ -54,7 +54,7 @@ func protocolInfo(ctx ctx, m *Market, c Caller, _ noArguments) (protocolResult, 
 		Network:      m.Network.Name,
 		ChainID:      m.Network.ChainID,
 		Contracts:    contracts{Stacks: map[string]domain.Address{}},
-		Board:        boardInfo{board.Slug, board.Name, board.Arbitrator, board.WindowBounds()},
+		Board:        boardInfo{board.Slug, domain.Foreign(board.Name), board.Arbitrator, board.WindowBounds()},
 		RewardTokens: board.RewardTokens,
 		Limits: protocolLimits{
 			m.Limits.PerAgent, m.Limits.PerIP, int(m.Limits.Span.Seconds()), domain.MaxOpenRequests, domain.MaxQuotes,

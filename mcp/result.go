@@ -21,7 +21,7 @@ func encode(v any) (jsontext.Value, error) {
 	case v == nil:
 		return jsontext.Value("{}"), nil
 	case !ok:
-		b, err := json.Marshal(v, json.Deterministic(true))
+		b, err := json.Marshal(v, json.Deterministic(true), jsontext.PreserveRawStrings(true))
 		if err != nil {
 			return nil, err
 		}
@@ -179,9 +179,10 @@ func errorResponse(id jsontext.Value, e *ProtocolError) ([]byte, error) {
 		Message string `json:"message"`
 		Data    any    `json:"data,omitzero"`
 	}
-	return json.Marshal(struct {
+	b, err := json.Marshal(struct {
 		JSONRPC string         `json:"jsonrpc"`
 		ID      jsontext.Value `json:"id,omitzero"`
 		Error   body           `json:"error"`
 	}{"2.0", id, body{e.Code, e.Message, e.Data}})
+	return visible(b), err
 }

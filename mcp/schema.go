@@ -20,6 +20,8 @@ type Schema struct {
 	JSON     json.RawMessage
 	doc      *jsonschema.Schema
 	compiled *validator.Schema
+
+	untrusted []byte // the member that labels foreign text in answers, with a comma in front; nil for none
 }
 
 // reflectSchema returns the schema of a struct type, not yet compiled.
@@ -51,6 +53,8 @@ func shapeOf(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "string", Pattern: amountPattern}
 	case reflect.TypeFor[domain.RequestID](), reflect.TypeFor[domain.QuoteID](), reflect.TypeFor[domain.TaskID]():
 		return &jsonschema.Schema{Type: "string", Pattern: idPattern}
+	case reflect.TypeFor[domain.Foreign]():
+		return &jsonschema.Schema{Type: "string", Extras: map[string]any{foreignKey: true}}
 	case reflect.TypeFor[domain.When]():
 		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
 			{Type: "integer", Minimum: "0", Description: "Unix seconds."},
@@ -62,6 +66,22 @@ func shapeOf(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "object"}
 	}
 	return nil
+}
+
+// compileArguments makes the schema of what a tool takes. All of it is the
+// caller's own, so nothing in it is labelled.
+func compileArguments(name string, doc *jsonschema.Schema) Schema {
+	unmark(doc)
+	return compile(name, doc)
+}
+
+// compileAnswer makes the schema of what a tool answers, which is a success or a
+// failure, and labels the foreign text of a success.
+func compileAnswer(name string, doc *jsonschema.Schema) Schema {
+	untrusted := label(doc.OneOf[0])
+	s := compile(name, doc)
+	s.untrusted = untrusted
+	return s
 }
 
 // compile makes the schema ready to check values. Schemas are made when the
@@ -85,7 +105,7 @@ func compile(name string, doc *jsonschema.Schema) Schema {
 	if err != nil {
 		panic(fmt.Sprintf("schema of %s: %v", name, err))
 	}
-	return Schema{raw, doc, compiled}
+	return Schema{JSON: raw, doc: doc, compiled: compiled}
 }
 
 // Check returns the refusal of a value that does not fit, or nil. The value is as

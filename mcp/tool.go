@@ -51,8 +51,8 @@ func (a arguments) decode(v any) error {
 // C's fields and operationKey, its answer the command's.
 func write[C domain.Command[R], R any](t Tool) Tool {
 	t.Write = true
-	t.In = compile(t.Name+".in", withOperationKey(reflectSchema(reflect.TypeFor[C]())))
-	t.Out = compile(t.Name+".out", writeAnswer(reflectSchema(reflect.TypeFor[R]())))
+	t.In = compileArguments(t.Name+".in", withOperationKey(reflectSchema(reflect.TypeFor[C]())))
+	t.Out = compileAnswer(t.Name+".out", writeAnswer(reflectSchema(reflect.TypeFor[R]())))
 	t.run = func(ctx context.Context, m *Market, _ Caller, in arguments) (any, error) {
 		var command C
 		if err := in.decode(&command); err != nil {
@@ -73,8 +73,8 @@ type query[Q, A any] func(ctx context.Context, m *Market, c Caller, q Q) (A, err
 // read makes the row of a tool that answers from views. It waits until these show
 // what the caller itself wrote.
 func read[Q, A any](t Tool, answer query[Q, A], views ...*projections.Projection) Tool {
-	t.In = compile(t.Name+".in", reflectSchema(reflect.TypeFor[Q]()))
-	t.Out = compile(t.Name+".out", readAnswer(reflectSchema(reflect.TypeFor[A]())))
+	t.In = compileArguments(t.Name+".in", reflectSchema(reflect.TypeFor[Q]()))
+	t.Out = compileAnswer(t.Name+".out", readAnswer(reflectSchema(reflect.TypeFor[A]())))
 	t.run = func(ctx context.Context, m *Market, c Caller, in arguments) (any, error) {
 		var q Q
 		if err := in.decode(&q); err != nil {
@@ -106,7 +106,7 @@ func (t Tool) withFields(fields any, run func(ctx context.Context, m *Market, c 
 	success.Properties, success.Required = shape.Properties, shape.Required
 	setConst(&success, true)
 	out.OneOf = []*jsonschema.Schema{&success, out.OneOf[1]}
-	t.Out, t.run = compile(t.Name+".out", &out), run
+	t.Out, t.run = compileAnswer(t.Name+".out", &out), run
 	return t
 }
 

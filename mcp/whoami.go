@@ -29,10 +29,10 @@ type whoamiResult struct {
 
 // whoamiAnswer has fields beside the result, for hosts that show a profile.
 type whoamiAnswer struct {
-	OK     bool         `json:"ok" jsonschema_description:"true: here is the result."`
-	ID     string       `json:"id" jsonschema:"pattern=^sq_[0-9a-f]{64}$" jsonschema_description:"Names the agent for ever, in this deployment."`
-	Name   string       `json:"name" jsonschema_description:"Name of the agent, written by its operator."`
-	Result whoamiResult `json:"result" jsonschema_description:"Who you are here and what you may do."`
+	OK     bool           `json:"ok" jsonschema_description:"true: here is the result."`
+	ID     string         `json:"id" jsonschema:"pattern=^sq_[0-9a-f]{64}$" jsonschema_description:"Names the agent for ever, in this deployment."`
+	Name   domain.Foreign `json:"name" jsonschema:"maxLength=80" jsonschema_description:"Name of the agent, as its operator wrote it."`
+	Result whoamiResult   `json:"result" jsonschema_description:"Who you are here and what you may do."`
 }
 
 // whoami reads the roles anew: they are given by someone else, and whoever asks
@@ -70,6 +70,6 @@ func whoamiTool(t Tool) Tool {
 		}
 		sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", m.Network.ChainID, c.AgentKey))
 		result := a.(readAnswered).Result.(whoamiResult)
-		return whoamiAnswer{OK: true, ID: fmt.Sprintf("sq_%x", sum), Name: result.name, Result: result}, nil
+		return whoamiAnswer{OK: true, ID: fmt.Sprintf("sq_%x", sum), Name: domain.Foreign(result.name), Result: result}, nil
 	})
 }

@@ -203,7 +203,7 @@ func readTokens(c *config, value string) error {
 		if err != nil || decimals < 0 || decimals > 18 {
 			return errors.New("give the decimals of a token as a whole number up to 18")
 		}
-		c.Tokens = append(c.Tokens, domain.Token{Address: address, Symbol: fields[1], Decimals: decimals})
+		c.Tokens = append(c.Tokens, domain.Token{Address: address, Symbol: domain.Foreign(fields[1]), Decimals: decimals})
 	}
 	return nil
 }
