@@ -74,17 +74,17 @@ func TestNoInjectionEscapesTheLabelledTexts(t *testing.T) {
 		for args := (object{}); ; args = (object{"cursor": list.NextCursor}) {
 			list.NextCursor = ""
 			a := by.call(t, m.main, "dan", "list_quote_requests", encode(t, args))
-			a.staysInside(t, m, "list_quote_requests")
+			a.staysInside(t, "list_quote_requests")
 			a.result(t, &list)
 			if list.NextCursor == "" {
 				break
 			}
 		}
 		for _, r := range list.Requests {
-			by.call(t, m.main, "ann", "list_quotes", encode(t, object{"requestId": r.RequestID})).staysInside(t, m, "list_quotes")
+			by.call(t, m.main, "ann", "list_quotes", encode(t, object{"requestId": r.RequestID})).staysInside(t, "list_quotes")
 		}
 		for _, who := range []string{"ann", "bob"} {
-			by.call(t, m.main, who, "inbox", `{"limit":100}`).staysInside(t, m, "inbox")
+			by.call(t, m.main, who, "inbox", `{"limit":100}`).staysInside(t, "inbox")
 		}
 	}
 	m.feedHasNoForeignText(t)
@@ -113,7 +113,7 @@ func (m *market) publish(t *testing.T, by transport, name, text string) bool {
 		"operationKey": m.key(), "note": text, "expectedCosts": object{"token": usd.Address, "amount": "1", "note": text},
 	})
 	by.call(t, m.main, "bob", "submit_quote", encode(t, offer)).result(t, &submitted{})
-	by.call(t, m.main, ann.name, "whoami", `{}`).staysInside(t, m, "whoami")
+	by.call(t, m.main, ann.name, "whoami", `{}`).staysInside(t, "whoami")
 	return true
 }
 
@@ -121,7 +121,7 @@ var pathIndex = regexp.MustCompile(`/[0-9]+(/|$)`)
 
 // staysInside checks that foreign text stands at labelled places alone, behind the
 // label, no longer than it says, and that everything in the answer can be seen.
-func (a answer) staysInside(t *testing.T, m *market, tool string) {
+func (a answer) staysInside(t *testing.T, tool string) {
 	t.Helper()
 	var said struct {
 		Untrusted struct {
