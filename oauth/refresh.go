@@ -63,7 +63,7 @@ func parseRefresh(s string) (t refreshToken, ok bool) {
 	copy(t.line[:], raw)
 	t.seq = binary.BigEndian.Uint64(raw[16:])
 	copy(t.mac[:], raw[24:])
-	return t, true
+	return t, t.String() == s // the decoder skips line breaks
 }
 
 // derive returns the token of a line with a number.
