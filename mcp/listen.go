@@ -168,6 +168,11 @@ func (l *Listening) run(ctx context.Context, c Caller, sse *SSE, ended <-chan st
 	for {
 		var err error
 		select {
+		case <-revoked: // before changes, of which there is no end then
+			return Ended("revoked"), nil
+		default:
+		}
+		select {
 		case <-w[0].changed:
 			err = w[0].tell(c, sse)
 		case <-w[1].changed:

@@ -29,6 +29,10 @@ type Market struct {
 	Origin  string // of addresses in answers, such as "https://market.example"
 	Log     *slog.Logger
 	Now     func() time.Time
+
+	// Listens says whether a grant holds subscriptions/listen open, in any process.
+	// Nil is never.
+	Listens func(ctx context.Context, grantID string) (bool, error)
 }
 
 // A Network is where a deployment settles. It is the same for its whole life.

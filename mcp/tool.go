@@ -251,5 +251,14 @@ func (t Tool) listed(c Caller, roles []string) bool {
 	})
 }
 
+// callable says whether a call would get past scopes and roles now: what tools/list
+// shows to a client that hears of every change.
+func (t Tool) callable(c Caller, roles []string) bool {
+	return slices.ContainsFunc(t.Scopes, func(scope string) bool {
+		isRole := scope == domain.ScopeHire || scope == domain.ScopeWork
+		return c.Has(scope) && (!isRole || slices.Contains(roles, strings.TrimPrefix(scope, "sidequest:")))
+	})
+}
+
 // String names the tool.
 func (t Tool) String() string { return fmt.Sprintf("tool %s", t.Name) }

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"sidequest/domain"
+	"sidequest/projections"
 )
 
 // Methods are the protocol methods of the tools.
@@ -46,17 +47,36 @@ func (m *Market) listTools(ctx context.Context, c *Call) (any, error) {
 	if params.Cursor != nil {
 		return nil, InvalidParams("cursor: this list has one page and gives no cursors")
 	}
+	shows, err := m.shows(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	roles, err := c.Caller.roles(ctx)
 	if err != nil {
 		return nil, err
 	}
 	tools := []map[string]any{}
 	for _, t := range m.Tools {
-		if t.listed(c.Caller, roles) {
+		if shows(t, c.Caller, roles) {
 			tools = append(tools, t.definition())
 		}
 	}
 	return map[string]any{"tools": tools}, nil
+}
+
+// shows returns the rule for the list. A client that hears of changes gets exactly
+// what it can call now; any other gets all that its scopes cover, or its list would
+// be wrong from the first change on. Who just heard of a change must find it here,
+// so the view of roles is waited for.
+func (m *Market) shows(ctx context.Context, c *Call) (func(Tool, Caller, []string) bool, error) {
+	if m.Listens == nil || !c.Lane.Modern() {
+		return Tool.listed, nil
+	}
+	held, err := m.Listens(ctx, c.Caller.GrantID)
+	if err != nil || !held {
+		return Tool.listed, err
+	}
+	return Tool.callable, m.Store.AwaitHead(ctx, []string{projections.Agents.Checkpoint()})
 }
 
 // A toolResult is the result of tools/call. The text is the same JSON, for

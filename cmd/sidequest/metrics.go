@@ -32,6 +32,7 @@ func newMetrics(p *process) *metrics {
 		value      func() float64
 	}{
 		{"sidequest_streams_open", "Event streams open now.", func() float64 { return float64(p.feeds.Stats().OpenStreams) }},
+		{"sidequest_listeners_open", "Streams of subscriptions/listen open now.", func() float64 { return float64(p.server.Listening.Open()) }},
 		{"sidequest_polls_waiting", "Long polls waiting now.", func() float64 { return float64(p.feeds.Stats().WaitingPolls) }},
 		{"sidequest_nats_connected", "Whether NATS is connected.", func() float64 { return boolean(p.nats.IsConnected()) }},
 		{"sidequest_db_connections", "Connections of the pool.", func() float64 { return float64(p.pool.Stat().TotalConns()) }},

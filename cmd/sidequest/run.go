@@ -118,6 +118,10 @@ func (p *process) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	states, err := loadStates(ctx, p.vault)
+	if err != nil {
+		return err
+	}
 	signing, err := oauth.LoadKeys(ctx, p.vault)
 	if err != nil {
 		return err
@@ -143,9 +147,13 @@ func (p *process) wire(ctx context.Context) error {
 		DB: p.pool, Store: p.store, Cursors: cursors, ChainID: p.cfg.Network.ChainID, Network: p.cfg.Network.Name,
 		Codes: p.cfg.Codes, Revoked: p.grants.Revoked, Now: time.Now, Log: p.log,
 	})
-	p.server = &mcp.Server{Methods: map[string]mcp.Method{}, Authenticate: p.authenticate, BaseURL: p.cfg.PublicURL, Log: p.log}
+	p.market.Listens = p.feeds.Listens
 	library := mcp.NewLibrary(p.docs.Book, p.cfg.PublicURL)
-	p.server.Extensions = library.Extensions()
+	p.server = &mcp.Server{
+		Methods: map[string]mcp.Method{}, Extensions: library.Extensions(), Authenticate: p.authenticate, BaseURL: p.cfg.PublicURL,
+		States: states, Listening: p.feeds.Listening(), Log: p.log,
+	}
+	p.server.Listening.Tools = func(c mcp.Caller) <-chan struct{} { return p.grants.Changed(c.GrantID) }
 	for _, methods := range []map[string]mcp.Method{p.market.Methods(), p.feeds.Methods(), library.Methods()} {
 		maps.Copy(p.server.Methods, methods)
 	}
@@ -225,17 +233,29 @@ func openPool(ctx context.Context, url string) (*pgxpool.Pool, error) {
 // loadCursors returns the cursors of the deployment. Their key is made once and
 // shared by every process.
 func loadCursors(ctx context.Context, vault secret.Vault, n mcp.Network) (projections.Cursors, error) {
-	key, err := vault.GetOrCreate(ctx, "cursor:1", func() ([]byte, error) {
-		b := make([]byte, 32)
-		_, err := rand.Read(b)
-		return b, err
-	})
+	key, err := vault.GetOrCreate(ctx, "cursor:1", newKey)
 	if err != nil {
 		return projections.Cursors{}, fmt.Errorf("load the cursor key: %w", err)
 	}
 	return projections.Cursors{
 		Network: fmt.Sprintf("%s %d", n.Name, n.ChainID), Keys: map[byte][]byte{1: key}, Current: 1,
 	}, nil
+}
+
+// loadStates returns what seals the states of calls that ask something. Their key,
+// too, is made once and shared.
+func loadStates(ctx context.Context, vault secret.Vault) (mcp.States, error) {
+	key, err := vault.GetOrCreate(ctx, "state:1", newKey)
+	if err != nil {
+		return mcp.States{}, fmt.Errorf("load the key of states: %w", err)
+	}
+	return mcp.States{Keys: map[byte][]byte{1: key}, Current: 1}, nil
+}
+
+func newKey() ([]byte, error) {
+	b := make([]byte, 32)
+	_, err := rand.Read(b)
+	return b, err
 }
 
 // drainTime bounds how long open requests may take to end.

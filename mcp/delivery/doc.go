@@ -9,7 +9,8 @@
 //     nothing; where rows can no longer be shown it says truncated;
 //   - no argument selects a feed of another agent or another board;
 //   - a slow reader holds up nobody, and costs its place and one page, no queue;
-//   - a grant has at most [MaxStreams] streams open, over all processes;
+//   - a grant has at most [MaxStreams] streams open, over all processes, and as
+//     many of subscriptions/listen, which package mcp serves and this one counts;
 //   - a ring that is lost costs at most one sweep, never a row.
 //
 // The rows are those of package projections and the frames those of package mcp.

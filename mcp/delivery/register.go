@@ -26,6 +26,14 @@ const (
 	openingBurst = 8
 )
 
+// A kind of stream is counted apart from others.
+type kind string
+
+const (
+	eventStream  kind = "events"
+	listenStream kind = "listen"
+)
+
 // processGone is after how long streams that are not renewed do not count.
 const processGone = time.Minute
 
@@ -56,18 +64,18 @@ func newRegister(db *pgxpool.Pool, wake *eventstore.Wake) *register {
 
 func topicEnd(streamID string) string { return "stream." + streamID }
 
-// enter registers a stream and ends the oldest beyond the grant's limit, wherever
-// they are. A positive wait means that the grant opens too many; nothing is
+// enter registers a stream and ends the oldest of its kind beyond the grant's
+// limit, wherever they are. A positive wait means that the grant opens too many; nothing is
 // registered then.
-func (r *register) enter(ctx context.Context, grant string) (s *registration, wait time.Duration, err error) {
+func (r *register) enter(ctx context.Context, k kind, grant string) (s *registration, wait time.Duration, err error) {
 	s = &registration{id: rand.Text(), grant: grant}
 	s.ended, s.stop = r.wake.Listen(topicEnd(s.id))
 	var ended []string
 	err = pgx.BeginFunc(ctx, r.db, func(tx pgx.Tx) error {
-		if wait, err = spend(ctx, tx, grant); err != nil || wait > 0 {
+		if wait, err = spend(ctx, tx, k, grant); err != nil || wait > 0 {
 			return err
 		}
-		ended, err = insert(ctx, tx, s)
+		ended, err = insert(ctx, tx, k, s)
 		return err
 	})
 	if err != nil || wait > 0 {
@@ -86,7 +94,10 @@ func (r *register) enter(ctx context.Context, grant string) (s *registration, wa
 // spend takes one opening from what the grant has, or returns how long until it
 // has one. Its row is locked until the transaction ends, so that openings of a
 // grant see each other.
-func spend(ctx context.Context, tx pgx.Tx, grant string) (wait time.Duration, err error) {
+func spend(ctx context.Context, tx pgx.Tx, k kind, grant string) (wait time.Duration, err error) {
+	if k != eventStream {
+		grant = string(k) + " " + grant
+	}
 	rows, err := tx.Query(ctx, `
 		INSERT INTO live.openings AS o (grant_id, full_at)
 		VALUES ($1, clock_timestamp() + $2::interval)
@@ -115,20 +126,20 @@ func spend(ctx context.Context, tx pgx.Tx, grant string) (wait time.Duration, er
 }
 
 // insert adds the stream and marks the oldest ones beyond the limit as ended.
-func insert(ctx context.Context, tx pgx.Tx, s *registration) (ended []string, err error) {
+func insert(ctx context.Context, tx pgx.Tx, k kind, s *registration) (ended []string, err error) {
 	rows, err := tx.Query(ctx, `
 		WITH others AS (
 			SELECT stream_id, row_number() OVER (ORDER BY opened_at DESC, stream_id) AS nth
 			FROM live.streams
-			WHERE grant_id = $2 AND NOT ended AND seen_at > clock_timestamp() - $3::interval),
+			WHERE grant_id = $2 AND kind = $5 AND NOT ended AND seen_at > clock_timestamp() - $3::interval),
 		added AS (
-			INSERT INTO live.streams (stream_id, grant_id)
-			VALUES ($1, $2))
+			INSERT INTO live.streams (stream_id, grant_id, kind)
+			VALUES ($1, $2, $5))
 		UPDATE live.streams AS s
 		SET ended = true
 		FROM others AS o
 		WHERE s.stream_id = o.stream_id AND o.nth >= $4
-		RETURNING s.stream_id`, s.id, s.grant, processGone, MaxStreams)
+		RETURNING s.stream_id`, s.id, s.grant, processGone, MaxStreams, k)
 	if err == nil {
 		ended, err = pgx.CollectRows(rows, pgx.RowTo[string])
 	}

@@ -54,7 +54,7 @@ func (f *Feeds) stream(ctx context.Context, c *mcp.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	entered, wait, err := f.register.enter(ctx, c.Caller.GrantID)
+	entered, wait, err := f.register.enter(ctx, eventStream, c.Caller.GrantID)
 	if err != nil {
 		return nil, err
 	}
