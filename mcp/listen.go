@@ -174,11 +174,11 @@ func (l *Listening) run(ctx context.Context, c Caller, sse *SSE, ended <-chan st
 		}
 		select {
 		case <-w[0].changed:
-			err = w[0].tell(c, sse)
+			err = w[0].tell(c, sse, revoked)
 		case <-w[1].changed:
-			err = w[1].tell(c, sse)
+			err = w[1].tell(c, sse, revoked)
 		case <-w[2].changed:
-			err = w[2].tell(c, sse)
+			err = w[2].tell(c, sse, revoked)
 		case <-quiet.C:
 			err = sse.KeepAlive()
 		case <-revoked:
@@ -203,10 +203,16 @@ func (l *Listening) run(ctx context.Context, c Caller, sse *SSE, ended <-chan st
 	}
 }
 
-// tell begins to wait for the change after this one and then tells of this one.
-func (w *watched) tell(c Caller, sse *SSE) error {
+// tell begins to wait for the change after this one and then tells of this one. A
+// revocation is a change, too, of which the end of the stream tells.
+func (w *watched) tell(c Caller, sse *SSE, revoked <-chan struct{}) error {
 	w.watch(c)
-	return noteChange(sse, w.name)
+	select {
+	case <-revoked:
+		return nil
+	default:
+		return noteChange(sse, w.name)
+	}
 }
 
 func (l *Listening) revoked(c Caller) <-chan struct{} {

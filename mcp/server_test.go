@@ -8,6 +8,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"sidequest/domain"
 )
@@ -20,6 +23,8 @@ func newServer(tb testing.TB) *Server {
 		Methods:      testMethods(),
 		Authenticate: authenticateByName,
 		BaseURL:      "https://sidequest.example",
+		States:       states(1),
+		Listening:    stoppingListening(),
 		Log:          slog.New(slog.DiscardHandler),
 	}
 }
@@ -47,7 +52,7 @@ func authenticateByName(r *http.Request) (Caller, error) {
 func testMethods() map[string]Method {
 	return map[string]Method{
 		"tools/list":     {Handle: listNothing, AllowedInSetup: true, Cacheable: true},
-		"tools/call":     {Handle: callTool, AllowedInSetup: true, NameParam: "name"},
+		"tools/call":     {Handle: callTool, AllowedInSetup: true, NameParam: "name", Asks: true},
 		"resources/read": {Handle: readResource, NameParam: "uri", Cacheable: true},
 		"events/list":    {Handle: listNothing, AllowedInSetup: true},
 		"events/poll":    {Handle: listNothing},
@@ -69,7 +74,9 @@ func callTool(_ context.Context, c *Call) (any, error) {
 	}
 	switch p.Name {
 	case "ask":
-		return map[string]any{"resultType": "input_required", "requestState": "s"}, nil
+		return ask(c)
+	case "work":
+		return map[string]any{"content": []any{}}, errors.Join(c.Tell("info", "work", "begun"), c.Progress(1, 2, "half"))
 	case "annotate":
 		return map[string]any{"_meta": map[string]any{"example/at": 1}, "ttlMs": 5, "cacheScope": "public"}, nil
 	case "hire":
@@ -86,6 +93,30 @@ func callTool(_ context.Context, c *Call) (any, error) {
 		return map[string]any{"url": c.Lane.Declares("elicitation", "url")}, nil
 	}
 	return map[string]any{"content": []any{map[string]any{"type": "text", "text": p.Name}}}, nil
+}
+
+// ask asks for a name until it has one.
+func ask(c *Call) (any, error) {
+	e, given, err := c.Inputs.Elicited("who")
+	if err != nil {
+		return nil, err
+	}
+	if given && c.Inputs.State != nil {
+		return map[string]any{"action": e.Action, "answer": e.Content}, nil
+	}
+	form := jsontext.Value(`{"message":"Who are you?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}`)
+	return InputRequired{Requests: map[string]InputRequest{"who": {"elicitation/create", form}}, State: []byte("asked")}, nil
+}
+
+// stoppingListening ends every stream as soon as it is open.
+func stoppingListening() *Listening {
+	stopping := make(chan struct{})
+	close(stopping)
+	return &Listening{
+		Tools:    func(Caller) <-chan struct{} { return nil },
+		Enter:    func(context.Context, Caller) (Listener, error) { return Listener{Leave: func() {}}, nil },
+		Stopping: stopping, Life: time.Hour, KeepAlive: time.Hour,
+	}
 }
 
 func readResource(context.Context, *Call) (any, error) {

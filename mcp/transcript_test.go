@@ -23,7 +23,8 @@ import (
 // on, an empty line and the body. UPDATE=1 rewrites the responses.
 //
 // A request comes from an agent who may do everything and accepts JSON, unless
-// it says otherwise; a header without a value is not sent.
+// it says otherwise; a header without a value is not sent. STATE stands for the
+// requestState of the last answer that had one.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/transcripts/*.txtar")
@@ -45,12 +46,16 @@ func playTranscript(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	out := &txtar.Archive{Comment: archive.Comment}
+	var state []byte // what the last question came with
 	for _, section := range archive.Files {
 		if section.Name != "-> request" {
 			continue
 		}
 		w := httptest.NewRecorder()
-		newServer(t).ServeHTTP(w, readRequest(t, section.Data))
+		newServer(t).ServeHTTP(w, readRequest(t, bytes.ReplaceAll(section.Data, []byte("STATE"), state)))
+		if found := requestState.FindSubmatch(w.Body.Bytes()); found != nil {
+			state = found[1]
+		}
 		out.Files = append(out.Files, section, txtar.File{Name: "<- response", Data: writeResponse(t, w)})
 	}
 	if os.Getenv("UPDATE") != "" {
@@ -95,6 +100,9 @@ var told = []string{
 	"Access-Control-Expose-Headers", "Mcp-Session-Id",
 }
 
+// requestState is what a question comes with. It is different each time.
+var requestState = regexp.MustCompile(`"requestState": ?"([A-Za-z0-9_-]{10,})"`)
+
 // What changes with every page that is edited, and with every fault.
 var (
 	errorIDs = regexp.MustCompile(`"errorId": ?"[0-9a-f]{12}"`)
@@ -119,6 +127,7 @@ func writeResponse(t *testing.T, w *httptest.ResponseRecorder) []byte {
 			t.Fatalf("%v: %s", err, w.Body)
 		}
 	}
+	body = requestState.ReplaceAll(body, []byte(`"requestState": "…"`))
 	body = errorIDs.ReplaceAll(body, []byte(`"errorId": "…"`))
 	body = digests.ReplaceAll(sizes.ReplaceAll(body, []byte(`"size": 0`)), []byte("sha256:…"))
 	body = bytes.ReplaceAll(body, instructionsJSON(t), []byte(`"…"`))

@@ -178,12 +178,18 @@ func (c client) listen(t testing.TB, params string) (*listening, frame) {
 	return l, active
 }
 
-// tryListen opens a stream, or returns the refusal.
+// tryListen opens a stream of events, or returns the refusal.
 func (c client) tryListen(t testing.TB, params string) (*listening, *answer) {
+	t.Helper()
+	return c.open(t, "events/stream", params)
+}
+
+// open opens a stream, or returns the refusal.
+func (c client) open(t testing.TB, method, params string) (*listening, *answer) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	res, err := c.post(ctx, "events/stream", params)
+	res, err := c.post(ctx, method, params)
 	if err != nil {
 		cancel()
 		t.Fatal(err)

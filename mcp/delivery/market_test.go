@@ -172,8 +172,11 @@ func (p *process) run(t testing.TB, idle bool) {
 // serve answers HTTP. A bearer token is the name of an agent, or of an agent and
 // a grant: "ann/gr_…".
 func (p *process) serve(t testing.TB, m *market) {
+	listening := p.feeds.Listening()
+	listening.Tools = func(c mcp.Caller) <-chan struct{} { return p.grants.Changed(c.GrantID) }
 	server := httptest.NewUnstartedServer(&mcp.Server{
-		Methods: p.feeds.Methods(),
+		Methods:   p.feeds.Methods(),
+		Listening: listening,
 		Authenticate: func(r *http.Request) (mcp.Caller, error) {
 			token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 			name, grant, _ := strings.Cut(token, "/")
