@@ -171,16 +171,26 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// read returns the events in (after, upTo]. Positions have no gaps; a hole means
-// an archived partition or a fault, and following must not step over it.
+// read returns the events in (after, upTo].
 func (s *Store) read(ctx context.Context, q querier, after, upTo int64) ([]Recorded, error) {
+	events, err := stretch(ctx, q, after, upTo, s.collect)
+	if err != nil {
+		return nil, err
+	}
+	return events, s.openPersonal(ctx, q, events)
+}
+
+// stretch returns the events in (after, upTo] as collect reads them. Positions
+// have no gaps; a hole means an archived partition or a fault, and following must
+// not step over it.
+func stretch(ctx context.Context, q querier, after, upTo int64, collect func(pgx.Rows) ([]Recorded, error)) ([]Recorded, error) {
 	rows, err := q.Query(ctx, selectEvents+`
 		WHERE pos > $1 AND pos <= $2
 		ORDER BY pos`, after, upTo)
 	if err != nil {
 		return nil, fmt.Errorf("read after position %d: %w", after, err)
 	}
-	events, err := s.collect(rows)
+	events, err := collect(rows)
 	if err != nil {
 		return nil, fmt.Errorf("read after position %d: %w", after, err)
 	}
@@ -189,7 +199,16 @@ func (s *Store) read(ctx context.Context, q querier, after, upTo int64) ([]Recor
 			return nil, fmt.Errorf("the log has a hole: position %d follows %d", e.Position, want-1)
 		}
 	}
-	return events, s.openPersonal(ctx, q, events)
+	return events, nil
+}
+
+// asRecorded reads rows of selectEvents as they are, for those who pass them on.
+func asRecorded(rows pgx.Rows) ([]Recorded, error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Recorded, error) {
+		var e Recorded
+		err := scanEvent(row, &e)
+		return e, err
+	})
 }
 
 // Category returns every event of one category and the position up to which that

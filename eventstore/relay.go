@@ -78,6 +78,7 @@ func (r *Relay) relay(ctx context.Context) error {
 	defer stop()
 	connections := r.JetStream.Conn().Stats().Reconnects
 	var renewed time.Time
+	var ahead []Recorded
 	for ctx.Err() == nil {
 		if r.JetStream.Conn().Stats().Reconnects != connections {
 			return nil // a server that comes back may not hold what the one before did
@@ -97,7 +98,7 @@ func (r *Relay) relay(ctx context.Context) error {
 		if !now.continues(last.messageID) {
 			return errExchanged // the next turn begins the copy anew
 		}
-		n, err := r.page(ctx, &last)
+		n, err := r.page(ctx, &last, &ahead)
 		if err != nil {
 			return err
 		}
@@ -183,7 +184,9 @@ type messageID struct {
 	pos   int64
 }
 
-func (id messageID) String() string { return fmt.Sprintf("%d.%d", id.epoch, id.pos) }
+func (id messageID) String() string {
+	return strconv.Itoa(id.epoch) + "." + strconv.FormatInt(id.pos, 10)
+}
 
 func parseMessageID(s string) (messageID, error) {
 	epoch, pos, _ := strings.Cut(s, ".")
@@ -259,33 +262,66 @@ func idOf(ctx context.Context, stream jetstream.Stream, sequence uint64) (messag
 	return id, nil
 }
 
-// page publishes the next page of the log.
-func (r *Relay) page(ctx context.Context, last *copied) (int, error) {
-	events, err := r.Store.Read(ctx, last.pos, pageEvents)
-	if err != nil || len(events) == 0 {
+// page publishes the next page of the log. Where there is another one behind it,
+// that is read meanwhile, and left in ahead.
+func (r *Relay) page(ctx context.Context, last *copied, ahead *[]Recorded) (int, error) {
+	events := *ahead
+	*ahead = nil
+	if len(events) == 0 || events[0].Position != last.pos+1 {
+		var err error
+		if events, err = r.read(ctx, last.pos); err != nil || len(events) == 0 {
+			return 0, err
+		}
+	}
+	acks, err := r.send(*last, events)
+	if err != nil {
 		return 0, err
 	}
-	return len(events), r.publish(ctx, last, events)
+	if len(events) == pageEvents {
+		if *ahead, err = r.read(ctx, events[len(events)-1].Position); err != nil {
+			return 0, err
+		}
+	}
+	return len(events), r.await(ctx, last, events, acks)
+}
+
+func (r *Relay) read(ctx context.Context, after int64) ([]Recorded, error) {
+	return stretch(ctx, r.Store.Pool, after, after+pageEvents, asRecorded)
 }
 
 // publish sends events that follow the last one, and waits for their
 // acknowledgements.
 func (r *Relay) publish(ctx context.Context, last *copied, events []Recorded) error {
+	acks, err := r.send(*last, events)
+	if err != nil {
+		return err
+	}
+	return r.await(ctx, last, events, acks)
+}
+
+// send sends events that follow the last one.
+func (r *Relay) send(last copied, events []Recorded) ([]jetstream.PubAckFuture, error) {
 	acks := make([]jetstream.PubAckFuture, 0, len(events))
-	before := *last
 	for _, e := range events {
-		id := messageID{before.epoch, e.Position}
-		follows := jetstream.WithExpectLastMsgID(before.String())
-		if before.pos == 0 {
-			follows = jetstream.WithExpectLastSequence(before.sequence)
+		id := messageID{last.epoch, e.Position}
+		follows := jetstream.WithExpectLastMsgID(last.String())
+		if last.pos == 0 {
+			follows = jetstream.WithExpectLastSequence(last.sequence)
 		}
 		ack, err := r.JetStream.PublishMsgAsync(message(e), jetstream.WithMsgID(id.String()), follows)
 		if err != nil {
-			return fmt.Errorf("relay: publish position %d: %w", e.Position, err)
+			return nil, fmt.Errorf("relay: publish position %d: %w", e.Position, err)
 		}
-		acks, before.messageID = append(acks, ack), id
+		acks, last.messageID = append(acks, ack), id
 	}
 	failpoint.Reach(failpoint.RelayPublished)
+	return acks, nil
+}
+
+// await waits until all events that were sent are acknowledged.
+func (r *Relay) await(ctx context.Context, last *copied, events []Recorded, acks []jetstream.PubAckFuture) error {
+	limit := time.NewTimer(ackLimit)
+	defer limit.Stop()
 	for i, ack := range acks {
 		select {
 		case stored := <-ack.Ok():
@@ -293,9 +329,10 @@ func (r *Relay) publish(ctx context.Context, last *copied, events []Recorded) er
 				return fmt.Errorf("relay: publish position %d: %w", events[i].Position, errTwice)
 			}
 			last.pos = events[i].Position
+			limit.Reset(ackLimit)
 		case err := <-ack.Err():
 			return fmt.Errorf("relay: publish position %d: %w", events[i].Position, err)
-		case <-time.After(ackLimit):
+		case <-limit.C:
 			return fmt.Errorf("relay: publish position %d: %w", events[i].Position, nats.ErrTimeout)
 		case <-ctx.Done():
 			return ctx.Err()
@@ -311,11 +348,13 @@ func message(e Recorded) *nats.Msg {
 	if board == "" {
 		board = "_"
 	}
-	m := nats.NewMsg(fmt.Sprintf("mkt.%s.%s.%s.%s", board, e.Stream.Category(), e.Stream.ID(), e.Type))
+	m := nats.NewMsg("mkt." + board + "." + e.Stream.Category() + "." + e.Stream.ID() + "." + e.Type)
 	m.Data = e.Data
-	m.Header.Set("Sidequest-Event-Id", e.ID)
-	m.Header.Set("Sidequest-Version", strconv.Itoa(e.Version))
-	m.Header.Set("Sidequest-Actor", string(e.Actor))
-	m.Header.Set("Sidequest-At", e.At.Format(time.RFC3339Nano))
+	m.Header = nats.Header{
+		"Sidequest-Event-Id": {e.ID},
+		"Sidequest-Version":  {strconv.Itoa(e.Version)},
+		"Sidequest-Actor":    {string(e.Actor)},
+		"Sidequest-At":       {e.At.Format(time.RFC3339Nano)},
+	}
 	return m
 }
