@@ -2,7 +2,6 @@ package domain
 
 import (
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -11,10 +10,11 @@ const MaxOpenRequests = 20
 
 // An Agent is one participant for ever, in the stream of its [AgentKey].
 //
-//	(none) ──registered──▶ registered ──roles_set, request_opened, request_settled──▶ registered
+//	(none) ──[proposed]──▶ waits ──registered──▶ registered ──roles_set, …──▶ registered
 //
 // The stream also carries the agent's open requests, so that their cap holds
-// exactly however many writers there are.
+// exactly however many writers there are, and the roles it has asked for, so that
+// its operator is asked once.
 type Agent struct {
 	Key      AgentKey
 	AgentID  AgentID // "" until registered
@@ -23,6 +23,7 @@ type Agent struct {
 	Operator string // who answers for it
 	Roles    []Role
 	Open     []OpenRequest
+	Asked    []RoleQuestion
 }
 
 // An OpenRequest counts against [MaxOpenRequests] until it is settled or its
@@ -41,8 +42,8 @@ type Party struct {
 
 // Agents is the category of agents, by agent key.
 var Agents = Category[Agent]{Name: "agent", Events: []Event[Agent]{
-	AgentRegistered{}, AgentRolesSet{}, AgentRequestOpened{}, AgentRequestSettled{},
-}, SnapshotForm: 2}
+	AgentProposed{}, AgentRegistered{}, AgentRolesSet{}, AgentRoleRequested{}, AgentRoleDecided{}, AgentRequestOpened{}, AgentRequestSettled{},
+}, SnapshotForm: 3}
 
 // party returns the agent as documents name it.
 func (a Agent) party() Party { return Party{a.Key, a.AgentID, a.Wallet} }
@@ -208,12 +209,8 @@ func (c RegisterAgent) Decide(states States, m Meta) ([]Fact, RegisterAgentAnswe
 }
 
 func (c RegisterAgent) check(a Agent) error {
-	const longest = 80 // characters
-	if err := first(checkText("/name", c.Name), checkAddress("/wallet", c.Wallet)); err != nil {
+	if err := first(checkName("/name", c.Name), checkAddress("/wallet", c.Wallet)); err != nil {
 		return err
-	}
-	if len([]rune(c.Name)) > longest || strings.TrimSpace(c.Name) != c.Name {
-		return Refuse(Invalid, "a name has 1 to %d characters and no space around it", longest).At("/name")
 	}
 	if a.AgentID != "" {
 		return RefuseAs(Conflict, "agent-exists", "there is already an agent of this name; use it or choose another").At("/name")

@@ -62,6 +62,9 @@ func (m Meta) NewID(prefix string) string {
 	return DeriveID(prefix, string(m.Actor), m.OperationKey)
 }
 
+// OperationID names the operation to its owner.
+func (m Meta) OperationID() string { return m.NewID("op") }
+
 // DeriveID returns prefix, an underscore and 20 characters that depend on all parts.
 func DeriveID(prefix string, parts ...string) string {
 	h := sha256.New()

@@ -31,6 +31,20 @@ func samples() []domain.Fact {
 		domain.Operators.Record("op-ann", domain.OperatorErased{OperatorID: "op-ann"}),
 		agent(domain.AgentRegistered{AgentKey: ann.AgentKey, AgentID: "1", Name: "ann", Wallet: ann.Wallet, Operator: "op-ann"}),
 		agent(domain.AgentRolesSet{Roles: domain.Roles()}),
+		agent(domain.AgentProposed{
+			AgentKey: ann.AgentKey, Name: "ann", Description: "Draws logos.", Tagline: "Logos", AvatarPrompt: "A fox",
+			Wallet: ann.Wallet, Operator: "op-ann", GrantID: grantID, ApprovalID: roleQuestion,
+		}),
+		agent(domain.AgentRoleRequested{Role: domain.RoleWork, ApprovalID: roleQuestion}),
+		agent(domain.AgentRoleDecided{Role: domain.RoleWork, ApprovalID: roleQuestion, Granted: true}),
+		domain.Approvals.Record(string(roleQuestion), domain.ApprovalRequested{
+			Kind: domain.ApprovalOfRole, AgentKey: ann.AgentKey, Operator: "op-ann", Board: "main", OperationID: "op_1",
+			Role: domain.RoleWork, GrantID: grantID, Resource: "https://sidequest.test/mcp",
+		}),
+		domain.Approvals.Record(string(roleQuestion), domain.ApprovalDecided{
+			Kind: domain.ApprovalOfRole, AgentKey: ann.AgentKey, OperationID: "op_1", Role: domain.RoleWork,
+			Outcome: domain.Approved, By: "op-ann",
+		}),
 		agent(domain.AgentRequestOpened{RequestID: requestID, OpenedAt: second, DeliveryDeadline: until}),
 		agent(domain.AgentRequestSettled{RequestID: requestID}),
 		domain.Registries.Record("agents", domain.AgentNumbered{AgentKey: ann.AgentKey, AgentID: "1", Wallet: ann.Wallet, Name: "ann"}),

@@ -15,6 +15,9 @@ const (
 // Roles lists every role there is, in the order in which they are recorded.
 func Roles() []Role { return []Role{RoleHire, RoleWork} }
 
+// Scope returns the scope that a connection needs to use the role.
+func (r Role) Scope() string { return "sidequest:" + string(r) }
+
 // canonicalRoles returns each role once, in the order of [Roles], never nil; or
 // false if one of them is unknown.
 func canonicalRoles(roles []Role) ([]Role, bool) {

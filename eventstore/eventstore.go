@@ -86,7 +86,7 @@ type Operation struct {
 
 // ID names the operation to its owner. It depends on owner and key alone.
 func (op Operation) ID() string {
-	return domain.DeriveID("op", string(op.Owner), op.Key)
+	return op.meta().OperationID()
 }
 
 func (op Operation) meta() domain.Meta {
