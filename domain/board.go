@@ -26,6 +26,7 @@ type Board struct {
 	ChainID         int64         `json:"chainId"`
 	Stacks          []string      `json:"stacks,omitempty"` // names of escrow stacks; the first is the default
 	Windows         *WindowBounds `json:"windows,omitempty"`
+	Private         bool          `json:"private,omitempty"` // only its own agents see what happens on it
 }
 
 // longestSymbol bounds what people call a token, in characters.

@@ -14,6 +14,7 @@ const (
 	Unauthenticated   Class = "unauthenticated"
 	InsufficientScope Class = "insufficient-scope"
 	RoleRequired      Class = "role-required"
+	SetupPending      Class = "setup-pending"
 	Forbidden         Class = "forbidden"
 	Invalid           Class = "invalid"
 	KeyConflict       Class = "key-conflict"
@@ -40,7 +41,7 @@ func (c Class) Retry() Retry {
 	switch c {
 	case RateLimited, Overloaded, Unavailable:
 		return RetrySameKey
-	case RoleRequired:
+	case RoleRequired, SetupPending:
 		return RetryAfterOperator
 	case Invalid, Conflict:
 		return RetryNewKey

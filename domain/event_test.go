@@ -101,7 +101,7 @@ func sampleOffer() domain.Offer {
 func sampleBoard() domain.Board {
 	minute := domain.WindowRange{MinSeconds: 1, MaxSeconds: 60}
 	b := square
-	b.DefaultApprover = dan.Wallet
+	b.DefaultApprover, b.Private = dan.Wallet, true
 	b.Windows = &domain.WindowBounds{Review: minute, Dispute: minute, Arbitration: minute}
 	return b
 }
@@ -149,6 +149,9 @@ func TestEventsOfEarlierProgramsDecode(t *testing.T) {
 	}
 	if agent := decodeEarlier(t, domain.Agents, "agent.registered").Apply(domain.Agent{}); agent.Operator != string(domain.Developer) {
 		t.Errorf("the operator of an agent from before agents had one is %q", agent.Operator)
+	}
+	if board := decodeEarlier(t, domain.Boards, "board.configured").Apply(domain.Board{}); board.Private {
+		t.Error("a board from before boards could be private is private")
 	}
 }
 

@@ -21,10 +21,10 @@ type ProposeAgentAnswer struct {
 
 // A Profile is how an agent shows itself.
 type Profile struct {
-	Name        string  `json:"name" jsonschema_description:"Its name."`
-	Description string  `json:"description" jsonschema_description:"What it does; empty if not told."`
-	Tagline     string  `json:"tagline" jsonschema_description:"The same in one line; empty if not told."`
-	Image       *string `json:"image" jsonschema_description:"URL of its picture; null while there is none."`
+	Name        Foreign `json:"name" jsonschema:"maxLength=80" jsonschema_description:"Its name."`
+	Description Foreign `json:"description" jsonschema:"maxLength=600" jsonschema_description:"What it does; empty if not told."`
+	Tagline     Foreign `json:"tagline" jsonschema:"maxLength=120" jsonschema_description:"The same in one line; empty if not told."`
+	Image       *string `json:"image" jsonschema:"nullable" jsonschema_description:"URL of its picture; null while there is none."`
 }
 
 // Reads implements [Command].
@@ -55,7 +55,7 @@ func (c ProposeAgent) Decide(states States, m Meta) ([]Fact, ProposeAgentAnswer,
 			GrantID: string(m.Actor), Resource: grant.Resource,
 		}),
 		Grants.Record(string(m.Actor), GrantProposed{key}),
-	}, ProposeAgentAnswer{key, id, Profile{Name: c.Name, Description: c.Description, Tagline: c.Tagline}}, nil
+	}, ProposeAgentAnswer{key, id, Profile{Name: Foreign(c.Name), Description: Foreign(c.Description), Tagline: Foreign(c.Tagline)}}, nil
 }
 
 // mayPropose refuses a connection that is not there to set up an agent, or has.

@@ -128,6 +128,13 @@ func (s *Store) fold(events []Recorded, seen *sight) error {
 	return nil
 }
 
+// State returns the state of one stream as it stands in the log, which is what a
+// command would see, and needs no view.
+func State[S any](ctx context.Context, s *Store, c domain.Category[S], id string) (S, error) {
+	seen, err := s.look(ctx, Operation{}, []domain.Stream{c.Stream(id)})
+	return c.In(seen.states, id), err
+}
+
 const (
 	eventList    = `pos, id, stream_id, version, type, schema_v, actor, board, causation, correlation, at, data, prev_hash, hash`
 	selectEvents = `

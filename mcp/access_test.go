@@ -25,7 +25,7 @@ func TestAToolOutsideTheScopesIsRefusedWithTheScopesToAskFor(t *testing.T) {
 		{"ann:work", "pick_quote", "sidequest:work sidequest:hire"},
 		{"ann:hire", "submit_quote", "sidequest:hire sidequest:work"},
 		{"dan:read", "withdraw_quote", "sidequest:read sidequest:work"},
-		{"setup", "whoami", "sidequest:setup sidequest:read"},
+		{"setup", "protocol_info", "sidequest:setup sidequest:read"},
 	} {
 		events, receipts := m.logged(t)
 		for _, by := range transports() {

@@ -67,8 +67,12 @@ func (m *Market) operation(t Tool, c Caller, raw []byte, object map[string]any) 
 	if err != nil {
 		return eventstore.Operation{}, err
 	}
+	owner := c.AgentKey
+	if t.Setup {
+		owner = domain.AgentKey(c.GrantID)
+	}
 	return eventstore.Operation{
-		Owner: c.AgentKey, Key: key, Tool: t.Name, ArgsHash: hash, Board: c.Board, At: m.Now(),
+		Owner: owner, Key: key, Tool: t.Name, ArgsHash: hash, Board: c.Board, At: m.Now(),
 	}, nil
 }
 

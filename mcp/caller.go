@@ -13,6 +13,9 @@ import (
 type Caller struct {
 	AgentKey domain.AgentKey // empty for a setup connection that has no agent yet
 	GrantID  string
+	Operator string          // who allowed the connection and answers for the agent
+	Asked    []string        // scopes: the most the connection can be allowed
+	Proposed domain.AgentKey // the agent that the connection asked its operator for, if any
 	ClientID string
 	Scopes   []string // full names, such as [domain.ScopeRead]
 	Board    string   // slug
@@ -23,6 +26,15 @@ type Caller struct {
 	// they matter, which most calls do not need: rules check them at the moment of
 	// the decision. Nil is an agent without any.
 	Roles func(context.Context) ([]string, error)
+}
+
+// Actor is whose writes the caller's are: the agent's or, before there is one, the
+// connection's.
+func (c Caller) Actor() domain.AgentKey {
+	if c.AgentKey == "" {
+		return domain.AgentKey(c.GrantID)
+	}
+	return c.AgentKey
 }
 
 // Has says whether the caller may do what the scope covers.

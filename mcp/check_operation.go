@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"sidequest/domain"
+	"sidequest/eventstore"
 	"sidequest/projections"
 )
 
@@ -18,14 +20,15 @@ type operationQuery struct {
 
 // operationResult tells how an operation ended.
 type operationResult struct {
-	ID      string           `json:"id" jsonschema_description:"The operation."`
-	Tool    string           `json:"tool" jsonschema_description:"The tool that was called."`
-	Stage   string           `json:"stage" jsonschema:"enum=recorded" jsonschema_description:"recorded: it is in the log for ever."`
-	Status  string           `json:"status" jsonschema:"enum=confirmed,enum=refused" jsonschema_description:"confirmed: done, see result. refused: the state of the market did not allow it, see refusal."`
-	Result  json.RawMessage  `json:"result,omitempty" jsonschema_extras:"foreign=true" jsonschema_description:"The result of that call, if it was confirmed."`
-	Refusal *Failure         `json:"refusal,omitempty" jsonschema_description:"The refusal of that call, if it was refused."`
-	Receipt operationReceipt `json:"receipt" jsonschema_description:"The evidence."`
-	Retry   domain.Retry     `json:"retry,omitempty" jsonschema:"enum=same-key,enum=after-operator,enum=new-key,enum=none" jsonschema_description:"What repeating the write would do, if it was refused."`
+	ID         string           `json:"id" jsonschema_description:"The operation."`
+	Tool       string           `json:"tool" jsonschema_description:"The tool that was called."`
+	Stage      string           `json:"stage" jsonschema:"enum=recorded" jsonschema_description:"recorded: it is in the log for ever."`
+	Status     string           `json:"status" jsonschema:"enum=confirmed,enum=approval,enum=rejected,enum=refused" jsonschema_description:"confirmed: done, see result. approval: a human decides at approveUrl. rejected: the operator said no. refused: the state of the market did not allow it, see refusal."`
+	ApproveURL string           `json:"approveUrl,omitempty" jsonschema_description:"Where the operator decides."`
+	Result     json.RawMessage  `json:"result,omitempty" jsonschema_extras:"foreign=true" jsonschema_description:"The result of that call, unless it was refused."`
+	Refusal    *Failure         `json:"refusal,omitempty" jsonschema_description:"The refusal of that call, if it was refused."`
+	Receipt    operationReceipt `json:"receipt" jsonschema_description:"The evidence."`
+	Retry      domain.Retry     `json:"retry,omitempty" jsonschema:"enum=same-key,enum=after-operator,enum=new-key,enum=none" jsonschema_description:"What repeating the write would do, unless it was confirmed."`
 }
 
 // operationReceipt is the evidence of an operation.
@@ -43,6 +46,9 @@ type operationFactDoc struct {
 
 func checkOperation(ctx ctx, m *Market, c Caller, q operationQuery) (operationResult, error) {
 	op, found, err := projections.GetOperation(ctx, m.DB, c.AgentKey, q.OperationID)
+	if err == nil && !found { // it may have asked for the agent, before there was one
+		op, found, err = projections.GetOperation(ctx, m.DB, domain.AgentKey(c.GrantID), q.OperationID)
+	}
 	if err != nil {
 		return operationResult{}, err
 	}
@@ -55,8 +61,7 @@ func checkOperation(ctx ctx, m *Market, c Caller, q operationQuery) (operationRe
 		r.Receipt.Facts = append(r.Receipt.Facts, operationFactDoc{f.EventID, f.Type, f.At.UTC(), hex.EncodeToString(f.Hash)})
 	}
 	if op.Status == "confirmed" {
-		r.Result = op.Result
-		return r, nil
+		return r, m.standingOf(ctx, &r, op)
 	}
 	refusal := new(domain.Error)
 	if err := json.Unmarshal(op.Result, refusal); err != nil {
@@ -65,4 +70,18 @@ func checkOperation(ctx ctx, m *Market, c Caller, q operationQuery) (operationRe
 	f := m.failure(ctx, op.Tool, refusal)
 	r.Refusal, r.Retry = &f, f.Retry
 	return r, nil
+}
+
+// standingOf puts the result of an operation, and how it stands with the operator.
+func (m *Market) standingOf(ctx ctx, r *operationResult, op projections.Operation) error {
+	t := Tool{}
+	if i := slices.IndexFunc(m.Tools, func(t Tool) bool { return t.Name == op.Tool }); i >= 0 {
+		t = m.Tools[i]
+	}
+	a, err := m.written(ctx, t, eventstore.Receipt{OperationID: op.ID, Result: op.Result})
+	r.Status, r.ApproveURL, r.Result = a.Status, a.ApproveURL, a.Result
+	if a.Status == "approval" {
+		r.Retry = domain.RetryAfterOperator
+	}
+	return err
 }

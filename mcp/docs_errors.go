@@ -57,6 +57,7 @@ func classDocs() []classDoc {
 		{domain.KeyConflict, "The operationKey was used before, with other arguments.", "Repeat that action with its own arguments, or take a new key for a new one."},
 		{domain.RateLimited, "Too many writes of the agent or from its address.", "Wait `retryAfter` seconds. Repeats of what was answered are free."},
 		{domain.RoleRequired, "The agent was not given the `role` that starts this.", "Its operator gives roles; then repeat the call as it was."},
+		{domain.SetupPending, "The connection has no agent yet.", "Its operator decides; `setup_status` tells when. Then repeat the call as it was."},
 		{domain.Forbidden, "You are not the one who may do this.", "Nothing helps but being someone else."},
 		{domain.Conflict, "The market moved on and no longer allows it.", "Read how it stands; what you do then is a new action with a new key."},
 		{domain.Overloaded, "Too much at once.", "Wait `retryAfter` seconds."},
@@ -83,6 +84,7 @@ func codeDocs() []codeDoc {
 		{"quotes-limit", domain.Conflict, "The request has as many quotes as it takes.", "Look for another request."},
 		{"request-closed", domain.Conflict, "The request was closed, expired, or its deadline has come.", "Look for another with `list_quote_requests`."},
 		{"requests-limit", domain.Conflict, "The agent has as many open requests as it may.", "Pick a quote or close a request first."},
+		{"setup-agent-exists", domain.Forbidden, "The connection has an agent, or has proposed one.", "Connect again to set up another."},
 		{"token-refused", domain.Invalid, "The board does not deal in the token, or the request does not pay in it.", "Choose one that `protocol_info`, or the request, lists."},
 		{"window-bounds", domain.Invalid, "A window is shorter or longer than the board allows.", "Stay within, or leave it out to have it fitted."},
 	}

@@ -26,7 +26,7 @@ func (l Limits) take(ctx context.Context, db *pgxpool.Pool, c Caller, operationI
 	var wait *time.Duration
 	err := db.QueryRow(ctx, `
 		SELECT limits.take($1, $2, $3, $4)`,
-		[]string{"agent " + string(c.AgentKey), "ip " + c.IP}, []int{l.PerAgent, l.PerIP}, operationID, l.Span).Scan(&wait)
+		[]string{"agent " + string(c.Actor()), "ip " + c.IP}, []int{l.PerAgent, l.PerIP}, operationID, l.Span).Scan(&wait)
 	if err != nil {
 		return fmt.Errorf("count writes: %w", err)
 	}

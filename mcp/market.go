@@ -33,6 +33,9 @@ type Market struct {
 	// Listens says whether a grant holds subscriptions/listen open, in any process.
 	// Nil is never.
 	Listens func(ctx context.Context, grantID string) (bool, error)
+
+	// Wallet returns the address of an agent's wallet, which its first call makes.
+	Wallet func(context.Context, domain.AgentKey) (domain.Address, error)
 }
 
 // A Network is where a deployment settles. It is the same for its whole life.
@@ -87,7 +90,7 @@ func (m *Market) run(ctx context.Context, t Tool, c Caller, in arguments) (any, 
 			return nil, err
 		}
 		if ended {
-			return written(receipt), nil
+			return m.written(ctx, t, receipt)
 		}
 		if err := m.Limits.take(ctx, m.DB, c, in.op.ID()); err != nil {
 			return nil, err
@@ -101,6 +104,9 @@ func (m *Market) find(ctx context.Context, c Caller, name string) (Tool, error) 
 	for _, t := range m.Tools {
 		if t.Name != name {
 			continue
+		}
+		if !t.allows(c) && t.promised(c) {
+			return Tool{}, refuseSetup(c)
 		}
 		if !t.allows(c) {
 			e := domain.Refuse(domain.InsufficientScope, "This connection may not use %s.", name)
@@ -131,7 +137,7 @@ func (m *Market) awaitOwn(ctx context.Context, c Caller, views []*projections.Pr
 	for i, v := range views {
 		names[i] = v.Checkpoint()
 	}
-	return m.Store.AwaitOwn(ctx, c.AgentKey, names)
+	return m.Store.AwaitOwn(ctx, c.Actor(), names)
 }
 
 // logCall writes the one wide line of an operation: never its arguments.

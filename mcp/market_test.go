@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -155,6 +156,11 @@ func (m *market) idle(t *testing.T, changes ...func(*mcp.Market)) *process {
 		Store:   eventstore.Open(eventstore.Config{URL: m.db.URL, Pool: pool, Wake: wake, Log: log, Categories: domain.Categories}),
 		Cursors: projections.Cursors{Network: "test", Keys: map[byte][]byte{1: []byte(strings.Repeat("k", 32))}, Current: 1},
 		Limits:  mcp.Limits{PerAgent: 1e6, PerIP: 1e6, Span: time.Minute},
+
+		Wallet: func(_ context.Context, key domain.AgentKey) (domain.Address, error) {
+			sum := sha256.Sum256([]byte(key))
+			return domain.Address(fmt.Sprintf("0x%x", sum[:20])), nil
+		},
 	}
 	for _, change := range changes {
 		change(tools)
@@ -194,13 +200,36 @@ func (m *market) authenticate(r *http.Request) (mcp.Caller, error) {
 		return mcp.Caller{}, errors.New("the database said something private")
 	case name == "setup":
 		return mcp.Caller{GrantID: "gr_setup", Scopes: []string{domain.ScopeSetup}, Board: "main"}, nil
+	case strings.HasPrefix(name, "gr_"):
+		return m.connection(r.Context(), name)
 	case p != nil:
 		return mcp.Caller{
-			AgentKey: p.key, GrantID: "gr_" + name, ClientID: "test", Scopes: scopes,
+			AgentKey: p.key, Operator: string(operator), GrantID: "gr_" + name, ClientID: "test", Scopes: scopes,
 			Roles: func(context.Context) ([]string, error) { return p.roles, nil }, Board: "main", IP: "192.0.2.1", Resource: "https://sidequest.example/mcp",
 		}, nil
 	}
 	return mcp.Caller{}, domain.Refuse(domain.Unauthenticated, "this access token is not valid")
+}
+
+// connection is a caller whose token is the id of a grant in the log.
+func (m *market) connection(ctx context.Context, id string) (mcp.Caller, error) {
+	g, err := eventstore.State(ctx, m.main.Store, domain.Grants, id)
+	if err != nil || !g.LiveAt(time.Now()) {
+		return mcp.Caller{}, errors.Join(err, domain.Refuse(domain.Unauthenticated, "this access token is not valid"))
+	}
+	return mcp.Caller{
+		AgentKey: g.AgentKey, GrantID: id, Operator: g.Operator, Asked: g.Asked, Proposed: g.Proposed, Scopes: g.Scopes,
+		ClientID: g.ClientID, Board: "main", IP: "192.0.2.1", Resource: g.Resource,
+	}, nil
+}
+
+// connect opens a connection without an agent, whose client asked for everything.
+func (m *market) connect(t *testing.T) string {
+	t.Helper()
+	return do(t, m, operator, domain.OpenGrant{
+		ClientID: "test", ClientName: "Test", Operator: string(operator), Asked: domain.Scopes(), Scopes: []string{domain.ScopeSetup},
+		Resource: "https://sidequest.example/mcp",
+	}).GrantID
 }
 
 // run runs a loop until the test ends.

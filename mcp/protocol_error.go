@@ -86,6 +86,7 @@ var meanings = map[domain.Class]meaning{
 	domain.InsufficientScope: {CodeForbidden, http.StatusForbidden},
 	domain.Forbidden:         {CodeForbidden, http.StatusOK},
 	domain.RoleRequired:      {CodeForbidden, http.StatusOK},
+	domain.SetupPending:      {CodeForbidden, http.StatusOK},
 	domain.Invalid:           {CodeInvalidParams, 0},
 	domain.NotFound:          {CodeInvalidParams, 0},
 	domain.Conflict:          {http.StatusConflict, http.StatusOK},

@@ -45,6 +45,7 @@ var contract = map[domain.Class]struct {
 	domain.Unauthenticated:   {401, domain.RetryNone},
 	domain.InsufficientScope: {403, domain.RetryNone},
 	domain.RoleRequired:      {403, domain.RetryAfterOperator},
+	domain.SetupPending:      {409, domain.RetryAfterOperator},
 	domain.Forbidden:         {403, domain.RetryNone},
 	domain.Invalid:           {400, domain.RetryNewKey},
 	domain.KeyConflict:       {409, domain.RetryNone},
@@ -59,7 +60,7 @@ func TestARefusalNamesFieldAndRuleAndRecordsNothing(t *testing.T) {
 	t.Parallel()
 	over(t, func(t *testing.T, by transport) {
 		m, finer := open(t), finerCodes{}
-		for _, r := range slices.Concat(invalidRequests(), invalidOthers(), brokenRules(), refusedQuotes(), refusedPicks(), refusedEnds(), refusedStrangers()) {
+		for _, r := range slices.Concat(invalidRequests(), invalidOthers(), brokenRules(), refusedQuotes(), refusedPicks(), refusedEnds(), refusedStrangers(), refusedAccess()) {
 			t.Run(r.name, func(t *testing.T) {
 				r.provoke(t, m, by)
 				finer.add(r)

@@ -24,6 +24,7 @@ var restStatus = map[domain.Class]int{
 	domain.Unauthenticated:   http.StatusUnauthorized,
 	domain.InsufficientScope: http.StatusForbidden,
 	domain.RoleRequired:      http.StatusForbidden,
+	domain.SetupPending:      http.StatusConflict,
 	domain.Forbidden:         http.StatusForbidden,
 	domain.Invalid:           http.StatusBadRequest,
 	domain.KeyConflict:       http.StatusConflict,

@@ -51,7 +51,8 @@ func shapeOf(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "string", Pattern: addressPattern}
 	case reflect.TypeFor[domain.Amount]():
 		return &jsonschema.Schema{Type: "string", Pattern: amountPattern}
-	case reflect.TypeFor[domain.RequestID](), reflect.TypeFor[domain.QuoteID](), reflect.TypeFor[domain.TaskID]():
+	case reflect.TypeFor[domain.RequestID](), reflect.TypeFor[domain.QuoteID](), reflect.TypeFor[domain.TaskID](), reflect.TypeFor[domain.ApprovalID](),
+		reflect.TypeFor[domain.AgentKey]():
 		return &jsonschema.Schema{Type: "string", Pattern: idPattern}
 	case reflect.TypeFor[domain.Foreign]():
 		return &jsonschema.Schema{Type: "string", Extras: map[string]any{foreignKey: true}}
@@ -76,9 +77,9 @@ func compileArguments(name string, doc *jsonschema.Schema) Schema {
 }
 
 // compileAnswer makes the schema of what a tool answers, which is a success or a
-// failure, and labels the foreign text of a success.
+// failure, and labels the foreign text of a success. The failure comes last.
 func compileAnswer(name string, doc *jsonschema.Schema) Schema {
-	untrusted := label(doc.OneOf[0])
+	untrusted := label(doc.OneOf[:len(doc.OneOf)-1]...)
 	s := compile(name, doc)
 	s.untrusted = untrusted
 	return s

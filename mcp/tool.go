@@ -27,6 +27,8 @@ type Tool struct {
 	Meta        map[string]any
 
 	Write   bool // it has an operationKey and an effect
+	Asks    bool // of a write: its operator may have to decide first
+	Setup   bool // it sets up an agent: its operation keys belong to the connection, and it stays callable when there is the agent
 	In, Out Schema
 
 	run func(ctx context.Context, m *Market, c Caller, in arguments) (any, error)
@@ -62,7 +64,7 @@ func write[C domain.Command[R], R any](t Tool) Tool {
 		if err != nil {
 			return nil, err
 		}
-		return written(receipt), nil
+		return m.written(ctx, t, receipt)
 	}
 	return t
 }
@@ -98,14 +100,21 @@ func NewRead[Q, A any](t Tool, answer func(ctx context.Context, c Caller, q Q) (
 	return read(t, func(ctx context.Context, _ *Market, c Caller, q Q) (A, error) { return answer(ctx, c, q) })
 }
 
-// withFields lets a tool's answer carry fields beside the result.
-func (t Tool) withFields(fields any, run func(ctx context.Context, m *Market, c Caller, in arguments) (any, error)) Tool {
+// withFields lets a tool's answer carry fields beside the result, in one of several
+// forms.
+func (t Tool) withFields(run func(ctx context.Context, m *Market, c Caller, in arguments) (any, error), forms ...any) Tool {
 	out := *t.Out.doc
+	refusal := out.OneOf[len(out.OneOf)-1]
 	success := *out.OneOf[0]
-	shape := reflectSchema(reflect.TypeOf(fields))
-	success.Properties, success.Required = shape.Properties, shape.Required
-	setConst(&success, true)
-	out.OneOf = []*jsonschema.Schema{&success, out.OneOf[1]}
+	out.OneOf = nil
+	for _, form := range forms {
+		shape := reflectSchema(reflect.TypeOf(form))
+		one := success
+		one.Properties, one.Required = shape.Properties, shape.Required
+		setConst(&one, true)
+		out.OneOf = append(out.OneOf, &one)
+	}
+	out.OneOf = append(out.OneOf, refusal)
 	t.Out, t.run = compileAnswer(t.Name+".out", &out), run
 	return t
 }
@@ -118,7 +127,7 @@ type (
 	}
 	writeAnswered struct {
 		OK          bool            `json:"ok" jsonschema_description:"true: the call was granted."`
-		Status      string          `json:"status" jsonschema:"enum=confirmed,enum=pending,enum=approval,enum=rejected,enum=reverted,enum=dropped" jsonschema_description:"confirmed: done and recorded. pending: not known yet, use check_operation. approval: a human decides at approveUrl."`
+		Status      string          `json:"status" jsonschema:"enum=confirmed,enum=pending,enum=approval,enum=rejected,enum=reverted,enum=dropped" jsonschema_description:"confirmed: done and recorded. pending: not known yet, use check_operation. approval: a human decides at approveUrl. rejected: the operator said no."`
 		OperationID string          `json:"operationId" jsonschema_description:"Names this operation for check_operation."`
 		ApproveURL  string          `json:"approveUrl,omitempty" jsonschema_description:"Where the operator decides."`
 		Result      json.RawMessage `json:"result,omitempty"`
@@ -138,10 +147,6 @@ type (
 		Next       *domain.Step `json:"next,omitempty" jsonschema_description:"A call that helps; add an operationKey if it is a write."`
 	}
 )
-
-func written(r eventstore.Receipt) writeAnswered {
-	return writeAnswered{OK: true, Status: "confirmed", OperationID: r.OperationID, Result: r.Result}
-}
 
 func withOperationKey(s *jsonschema.Schema) *jsonschema.Schema {
 	s.Properties.Set("operationKey", &jsonschema.Schema{
@@ -229,7 +234,13 @@ func (t Tool) securitySchemes() []map[string]any {
 
 // allows says whether the caller's scopes cover the tool.
 func (t Tool) allows(c Caller) bool {
-	return slices.ContainsFunc(t.Scopes, c.Has)
+	return slices.ContainsFunc(t.Scopes, c.Has) || t.Setup && c.AgentKey != "" && c.Has(domain.ScopeRead)
+}
+
+// promised says whether a connection without an agent may use the tool once it has
+// one: its client asked for it.
+func (t Tool) promised(c Caller) bool {
+	return c.AgentKey == "" && slices.ContainsFunc(t.Scopes, func(scope string) bool { return domain.ScopesAllow(c.Asked, scope) })
 }
 
 // needs returns the scopes to ask for: the one of a role that is held, or else all
@@ -243,10 +254,15 @@ func (t Tool) needs(roles []string) string {
 	return strings.Join(t.Scopes, " ")
 }
 
-// listed says whether tools/list shows the tool to a caller with these roles: what
-// its scopes cover, and what roles it holds beyond them, since a call can step up.
+// listed says whether tools/list shows the tool to the caller: what its scopes
+// cover, and what roles it holds beyond them, since a call can step up. A
+// connection that is being set up sees what it will be able to do, and one that
+// was goes on to see how it was set up.
 func (t Tool) listed(c Caller, roles []string) bool {
-	return t.allows(c) || slices.ContainsFunc(t.Scopes, func(scope string) bool {
+	if t.Setup && c.AgentKey != "" {
+		return c.Proposed != ""
+	}
+	return t.allows(c) || t.promised(c) || slices.ContainsFunc(t.Scopes, func(scope string) bool {
 		return slices.Contains(roles, strings.TrimPrefix(scope, "sidequest:"))
 	})
 }

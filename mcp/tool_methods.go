@@ -28,8 +28,8 @@ func (m *Market) permit(ctx context.Context, c *Call) error {
 		return nil // callTool says what is wrong
 	}
 	_, err := m.find(ctx, c.Caller, name)
-	if err == nil || errors.Is(err, errNoTool) {
-		return nil
+	if e, ok := errors.AsType[*domain.Error](err); !ok || e.Class != domain.InsufficientScope {
+		return nil // callTool answers
 	}
 	m.logCall(ctx, c.Caller, name, arguments{}, began, err)
 	return err

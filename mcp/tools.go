@@ -10,7 +10,70 @@ import (
 // Tools returns the tool table. To add a tool, add a row: a command of the domain
 // makes a write, a query over views makes a read. Everything else follows.
 func Tools() []Tool {
-	return slices.Concat(readTools(), hireTools(), workTools())
+	return slices.Concat(setupTools(), readTools(), accessTools(), hireTools(), workTools())
+}
+
+// setupTools are for a connection that has no agent yet.
+func setupTools() []Tool {
+	setup := []string{domain.ScopeSetup}
+	return []Tool{
+		createAgentTool(write[domain.ProposeAgent](Tool{
+			Name:     "create_agent",
+			Title:    "Create an agent",
+			Scopes:   setup,
+			Setup:    true,
+			Asks:     true,
+			Refusals: []string{"setup-agent-exists"},
+			Description: "Proposes a new agent to the operator of this connection, with a name, a profile and a wallet that is made for it. " +
+				"Use it once, when whoami answers setup. The operator decides at approveUrl; this connection then acts as the agent. The picture is drawn later.",
+		})),
+
+		read(Tool{
+			Name:   "setup_status",
+			Title:  "Setup status",
+			Scopes: setup,
+			Setup:  true,
+			Description: "Tells whether the operator has decided on an agent that was proposed. Use it after create_agent: every 15 seconds, for up to 10 minutes. " +
+				"Once it is ready, the same connection acts as the agent.",
+		}, setupStatus, &projections.Agents),
+	}
+}
+
+// accessTools tell what a connection may do, and ask for more.
+func accessTools() []Tool {
+	reads := []string{domain.ScopeRead}
+	return []Tool{
+		write[domain.RequestRole](Tool{
+			Name:   "request_role",
+			Title:  "Request a role",
+			Scopes: reads,
+			Asks:   true,
+			Description: "Asks the operator to let this agent start new work of a kind: hire to ask for work, work to offer it. " +
+				"Use it when a call is refused with role-required. The operator is asked once, at approveUrl, and may take days.",
+		}),
+
+		read(Tool{
+			Name:   "list_approvals",
+			Title:  "List approvals",
+			Scopes: reads,
+			Description: "Lists what this agent has asked its operator to decide, newest first, 50 a page, and what was decided. " +
+				"Use it to show the operator what is still open.",
+		}, listApprovals, &projections.Approvals),
+
+		read(Tool{
+			Name:        "list_boards",
+			Title:       "List boards",
+			Scopes:      reads,
+			Description: "Lists the boards of this deployment with their tokens and rules. Each is a market of its own, with an endpoint and connections of its own. Use it to find other markets.",
+		}, listBoards, &projections.Boards),
+
+		read(Tool{
+			Name:        "get_board",
+			Title:       "Get a board",
+			Scopes:      reads,
+			Description: "Tells the tokens, windows and arbitrator of one board: that of this connection, or another by its slug. Use it before you tell the operator to connect there.",
+		}, getBoard, &projections.Boards),
+	}
 }
 
 func readTools() []Tool {
@@ -19,8 +82,8 @@ func readTools() []Tool {
 		whoamiTool(read(Tool{
 			Name:   "whoami",
 			Title:  "Who am I",
-			Scopes: reads,
-			Description: "Tells which agent this connection acts as, its wallet and agent id, and which roles it can use here. " +
+			Scopes: []string{domain.ScopeRead, domain.ScopeSetup},
+			Description: "Tells which agent this connection acts as, its wallet and agent id, and which roles it can use here; or, if it has no agent yet, which agents its operator has. " +
 				"Call it first, and again when a call is refused with role-required.",
 			Meta: map[string]any{"openai/profile": true},
 		}, whoami, &projections.Agents)),

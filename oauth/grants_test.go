@@ -224,6 +224,7 @@ func TestATokenFromBeforeThereWasAnAgentActsAsTheAgent(t *testing.T) {
 	}
 	bearer := mint(t, d.keys, AccessToken{Issuer: issuer, GrantID: id, Grant: grant, At: time.Now()})
 	want := Principal{GrantID: id, ClientID: client, Operator: string(operator), Scopes: []string{domain.ScopeSetup}, Resource: resource}
+	want.Asked = []string{domain.ScopeSetup, domain.ScopeRead}
 	before, err := v.Verify(t.Context(), bearer, resource)
 	if err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ func TestAClientConnectsWithNothingButItsRegistration(t *testing.T) {
 	who, err := s.verify(t, r.text("access_token"))
 	wantWho := Principal{
 		AgentKey: alice, GrantID: grantID, ClientID: clientID, Operator: string(operator),
-		Scopes: []string{domain.ScopeRead, domain.ScopeHire}, Resource: resource,
+		Scopes: []string{domain.ScopeRead, domain.ScopeHire}, Asked: []string{domain.ScopeRead, domain.ScopeHire}, Resource: resource,
 	}
 	if diff := cmp.Diff(wantWho, who); diff != "" || err != nil {
 		t.Errorf("principal (-want +got):\n%s, %v", diff, err)

@@ -20,8 +20,10 @@ type Principal struct {
 	GrantID  string
 	ClientID string
 	Operator string
-	Scopes   []string // full names: those of the token that the grant still has
-	Resource string   // the audience: the exact URL of the resource
+	Scopes   []string        // full names: those of the token that the grant still has
+	Asked    []string        // full names: the most the grant can ever allow
+	Proposed domain.AgentKey // the agent that the grant was to set up, "" for none
+	Resource string          // the audience: the exact URL of the resource
 }
 
 const (
@@ -78,6 +80,8 @@ func (v *Verifier) Verify(ctx context.Context, bearer, resource string) (Princip
 		ClientID: grant.ClientID,
 		Operator: grant.Operator,
 		Scopes:   scopes,
+		Asked:    grant.Asked,
+		Proposed: grant.Proposed,
 		Resource: resource,
 	}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"sidequest/domain"
 	"sidequest/eventstore"
@@ -36,20 +37,52 @@ var Boards = Projection{
 
 // GetBoard returns the reader's board.
 func GetBoard(ctx context.Context, r Reader) (domain.Board, error) {
-	var raw []byte
-	err := r.DB.QueryRow(ctx, `
+	b, found, err := BoardBySlug(ctx, r.DB, r.Board)
+	if err == nil && !found {
+		err = domain.Refuse(domain.NotFound, "there is no such board")
+	}
+	return b, err
+}
+
+// ListBoards returns every board, also private ones, by slug, at most 500.
+func ListBoards(ctx context.Context, db *pgxpool.Pool) ([]domain.Board, error) {
+	rows, err := db.Query(ctx, `
 		SELECT config
 		FROM board
-		WHERE slug = $1`, r.Board).Scan(&raw)
+		ORDER BY slug
+		LIMIT 500`)
+	if err != nil {
+		return nil, fmt.Errorf("list the boards: %w", err)
+	}
+	boards, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b domain.Board, err error) {
+		var raw []byte
+		if err := row.Scan(&raw); err != nil {
+			return b, err
+		}
+		return b, json.Unmarshal(raw, &b)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the boards: %w", err)
+	}
+	return boards, nil
+}
+
+// BoardBySlug returns the board with a slug, or false.
+func BoardBySlug(ctx context.Context, db *pgxpool.Pool, slug string) (domain.Board, bool, error) {
+	var raw []byte
+	err := db.QueryRow(ctx, `
+		SELECT config
+		FROM board
+		WHERE slug = $1`, slug).Scan(&raw)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return domain.Board{}, domain.Refuse(domain.NotFound, "there is no such board")
+		return domain.Board{}, false, nil
 	}
 	if err != nil {
-		return domain.Board{}, fmt.Errorf("read board %s: %w", r.Board, err)
+		return domain.Board{}, false, fmt.Errorf("read board %s: %w", slug, err)
 	}
 	var b domain.Board
 	if err := json.Unmarshal(raw, &b); err != nil {
-		return domain.Board{}, fmt.Errorf("decode board %s: %w", r.Board, err)
+		return domain.Board{}, false, fmt.Errorf("decode board %s: %w", slug, err)
 	}
-	return b, nil
+	return b, true, nil
 }

@@ -21,7 +21,7 @@ import (
 // nobody hears of what they cannot yet read.
 var Feed = Projection{
 	Name:    "feed",
-	Version: 1,
+	Version: 2,
 	Tables: `
 		CREATE TABLE feed_item (
 			board       text COLLATE "C" NOT NULL,
@@ -40,7 +40,7 @@ var Feed = Projection{
 		CREATE INDEX feed_item_place ON feed_item (pos, ord);
 		CREATE INDEX feed_item_time ON feed_item (board, feed, audience, occurred_at, pos, ord);`,
 	Apply: applyFeed,
-	After: []*Projection{&Boards, &Agents, &Requests, &Hires, &Operations},
+	After: []*Projection{&Boards, &Agents, &Approvals, &Requests, &Hires, &Operations},
 }
 
 // The feeds. Each is an event that a client can subscribe to.

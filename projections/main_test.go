@@ -122,6 +122,19 @@ func (w *world) level() {
 	}
 }
 
+// connect opens a connection that waits for an agent.
+func (w *world) connect(change ...func(*domain.OpenGrant)) string {
+	w.t.Helper()
+	c := domain.OpenGrant{
+		ClientID: "client", ClientName: "Client", RedirectURI: "https://client.test/cb", Operator: "operator",
+		Asked: domain.Scopes(), Scopes: []string{domain.ScopeSetup}, Resource: "https://sidequest.test/mcp",
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	return do(w, "operator", c).GrantID
+}
+
 // do executes a command under a key of its own and returns the answer.
 func do[R any](w *world, actor domain.AgentKey, cmd domain.Command[R]) R {
 	w.t.Helper()

@@ -62,6 +62,10 @@ func notices(e eventstore.Recorded) []notice {
 		return lost(e.Stream.ID(), event.Losers, "was closed without a pick")
 	case domain.RequestExpired:
 		return lost(e.Stream.ID(), event.Losers, "expired without a pick")
+	case domain.ApprovalRequested:
+		return questioned(domain.ApprovalID(e.Stream.ID()), event)
+	case domain.ApprovalDecided:
+		return answered(domain.ApprovalID(e.Stream.ID()), event)
 	}
 	return nil
 }

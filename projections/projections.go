@@ -32,7 +32,7 @@ type Projection struct {
 
 // All is every view of the program.
 func All() []*Projection {
-	return []*Projection{&Operators, &Boards, &Agents, &Requests, &Hires, &Operations, &Feed}
+	return []*Projection{&Operators, &Boards, &Agents, &Approvals, &Connections, &Requests, &Hires, &Operations, &Feed}
 }
 
 // Checkpoint names the view's place in the log.

@@ -21,6 +21,11 @@ func TestARebuiltViewIsTheLiveOneByteForByteWhileWritesGoOn(t *testing.T) {
 		do(w, domain.System, domain.RegisterOperator{OperatorID: id, Name: "Someone", Email: id + "@example.com"})
 	}
 	do(w, domain.System, domain.EraseOperator{OperatorID: "op-bob"})
+	for _, outcome := range []string{domain.Approved, domain.Refused} {
+		conn := w.connect()
+		eve := do(w, domain.AgentKey(conn), domain.ProposeAgent{Name: "Eve", Wallet: "0x00000000000000000000000000000000000000eE"})
+		do(w, "operator", domain.DecideApproval{ApprovalID: eve.ApprovalID, Outcome: outcome, Grants: []string{conn}})
+	}
 	w.consume()
 	busy, stop := context.WithCancel(t.Context())
 	wrote := make(chan int)

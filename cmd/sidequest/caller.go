@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"sidequest/domain"
 	"sidequest/mcp"
@@ -20,18 +21,23 @@ func (p *process) authenticate(r *http.Request) (mcp.Caller, error) {
 	if err != nil {
 		return mcp.Caller{}, err
 	}
-	resource := p.cfg.PublicURL + "/mcp"
+	board := boardOf(r.URL.Path)
+	resource := mcp.BoardResource(p.cfg.PublicURL, board)
 	who, err := p.verifier.Verify(r.Context(), bearer, resource)
 	if err != nil {
 		return mcp.Caller{}, err
 	}
+	p.uses.Note(who.GrantID, time.Now())
 	return mcp.Caller{
 		AgentKey: who.AgentKey,
 		GrantID:  who.GrantID,
+		Operator: who.Operator,
+		Asked:    who.Asked,
+		Proposed: who.Proposed,
 		ClientID: who.ClientID,
 		Scopes:   who.Scopes,
 		Roles:    func(ctx context.Context) ([]string, error) { return p.roles(ctx, who.AgentKey) },
-		Board:    mainBoard,
+		Board:    board,
 		IP:       p.clientIP(r),
 		Resource: resource,
 	}, nil

@@ -140,7 +140,7 @@ func (d *deployment) arbitrator(ctx context.Context) (domain.Address, error) {
 		return "", fmt.Errorf("open the database: %w", err)
 	}
 	defer pool.Close()
-	return developmentWallet(ctx, secret.Vault{Pool: pool, Keys: keys}, "operator:arbitrator")
+	return managedWallet(ctx, secret.Vault{Pool: pool, Keys: keys}, "operator:arbitrator")
 }
 
 // publicHost names a host that a browser on this machine can open.

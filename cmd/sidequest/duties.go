@@ -11,11 +11,12 @@ import (
 	"sidequest/domain"
 	"sidequest/eventstore"
 	"sidequest/failpoint"
+	"sidequest/mcp"
 	"sidequest/projections"
 )
 
 // mainBoard is the board every deployment has.
-const mainBoard = "main"
+const mainBoard = mcp.MainBoard
 
 // configureBoard sets the board main up as the configuration says. The command
 // records nothing when that is how it is.

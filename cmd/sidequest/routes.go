@@ -12,8 +12,12 @@ import (
 func (p *process) routes() http.Handler {
 	metrics := newMetrics(p)
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", metrics.count("mcp", p.server))
-	mux.Handle("/api/{tool}", metrics.count("api", &mcp.API{Server: p.server, Market: p.market}))
+	endpoint := metrics.count("mcp", p.server)
+	api := metrics.count("api", &mcp.API{Server: p.server, Market: p.market})
+	mux.Handle("/mcp", endpoint)
+	mux.Handle("/api/{tool}", api)
+	mux.Handle("/b/{slug}/mcp", p.ofBoard(endpoint))
+	mux.Handle("/b/{slug}/api/{tool}", p.ofBoard(api))
 	p.access.Routes(mux)
 	mux.HandleFunc("GET /health", p.health)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.registry, promhttp.HandlerOpts{}))
@@ -22,7 +26,7 @@ func (p *process) routes() http.Handler {
 		p.devIDP.Routes(mux)
 	}
 	mux.HandleFunc("/", notFound)
-	return mux
+	return tolerant(mux)
 }
 
 // notFound answers in JSON, which every client of this server understands.

@@ -86,6 +86,7 @@ type process struct {
 	verifier *oauth.Verifier
 	access   *oauth.Server
 	docs     *docs.Index
+	uses     *oauth.Uses
 	market   *mcp.Market
 	feeds    *delivery.Feeds
 	server   *mcp.Server
@@ -139,9 +140,13 @@ func (p *process) wire(ctx context.Context) error {
 	if p.docs, err = loadDocs(ctx, p.pool); err != nil {
 		return err
 	}
+	p.uses = oauth.NewUses(p.pool)
 	p.market = &mcp.Market{
 		Tools: mcp.Tools(), Store: p.store, DB: p.pool, Cursors: cursors, Docs: p.docs, Origin: p.cfg.PublicURL,
 		Network: p.cfg.Network, Limits: p.cfg.Limits, Log: p.log, Now: time.Now,
+		Wallet: func(ctx context.Context, agent domain.AgentKey) (domain.Address, error) {
+			return managedWallet(ctx, p.vault, agent)
+		},
 	}
 	p.feeds = delivery.New(delivery.Config{
 		DB: p.pool, Store: p.store, Cursors: cursors, ChainID: p.cfg.Network.ChainID, Network: p.cfg.Network.Name,
@@ -176,6 +181,10 @@ func (p *process) work(ctx context.Context, ready func(addr string)) error {
 	g.Go(func() error { return p.grants.Run(ctx) })
 	g.Go(func() error { p.access.Keys.Follow(ctx, p.log); return nil })
 	g.Go(func() error { p.access.Run(ctx, p.name); return nil })
+	g.Go(func() error {
+		p.uses.Run(ctx, func(err error) { p.log.Warn("what operators see of their connections is behind", "error", err) })
+		return nil
+	})
 	g.Go(func() error { return p.feeds.Run(ctx) })
 	g.Go(func() error { return p.expire(ctx) })
 	g.Go(func() error { return p.makePartitions(ctx) })

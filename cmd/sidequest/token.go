@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ import (
 
 	"sidequest/domain"
 	"sidequest/eventstore"
+	"sidequest/mcp"
 	"sidequest/oauth"
 	"sidequest/secret"
 )
@@ -63,15 +63,15 @@ func (d development) use(ctx context.Context, log *slog.Logger, do func(context.
 
 // resource returns the URL of a board's endpoint, the audience of its tokens.
 func (d development) resource(board string) string {
-	if board == "main" {
-		return d.Issuer + "/mcp"
-	}
-	return d.Issuer + "/b/" + url.PathEscape(board) + "/mcp"
+	return mcp.BoardResource(d.Issuer, board)
 }
 
 // token mints a development token and prints it, and nothing else, on stdout:
 //
 //	sidequest token --agent NAME --scope read,hire,work [--roles hire,work] [--ttl 1h] [--board main]
+//	sidequest token --scope setup
+//
+// The second form is for a connection that has no agent yet.
 func token(ctx context.Context, d development, log *slog.Logger, args []string, stdout, stderr io.Writer) error {
 	r, err := parseTokenFlags(args, stderr)
 	if err != nil {
@@ -80,6 +80,11 @@ func token(ctx context.Context, d development, log *slog.Logger, args []string, 
 	return d.use(ctx, log, func(ctx context.Context, store *eventstore.Store, vault secret.Vault) error {
 		t, err := mintToken(ctx, store, vault, d, r)
 		if err != nil {
+			return err
+		}
+		if r.setup() {
+			fmt.Fprintf(stderr, "the token may set up one agent at %s until %s\n", d.resource(r.Board), t.ExpiresAt.Local().Format(time.DateTime))
+			_, err = fmt.Fprintln(stdout, t.Token)
 			return err
 		}
 		fmt.Fprintf(stderr, "agent %s is number %s with the roles %v; the token is for %s until %s\n",
@@ -98,6 +103,9 @@ func revoke(ctx context.Context, d development, log *slog.Logger, args []string,
 	agent := flags.String("agent", "", "the agent's `name`")
 	if err := parseAll(flags, args); err != nil {
 		return err
+	}
+	if *agent == "" {
+		return errors.New("revoke needs --agent NAME")
 	}
 	return d.use(ctx, log, func(ctx context.Context, store *eventstore.Store, _ secret.Vault) error {
 		n, err := revokeTokens(ctx, store, *agent)
@@ -118,6 +126,9 @@ type tokenRequest struct {
 	Roles []domain.Role
 }
 
+// setup says whether the token is for a connection without an agent.
+func (r tokenRequest) setup() bool { return slices.Equal(r.Scopes, []string{domain.ScopeSetup}) }
+
 // A mintedToken is a token with what a developer wants to know about it.
 type mintedToken struct {
 	Token     string
@@ -136,13 +147,15 @@ func mintToken(ctx context.Context, store *eventstore.Store, vault secret.Vault,
 	if err != nil {
 		return mintedToken{}, err
 	}
-	agent, err := developmentAgent(ctx, store, vault, r.Agent)
-	if err != nil {
-		return mintedToken{}, err
-	}
-	roles, err := giveRoles(ctx, store, agent.AgentKey, r)
-	if err != nil {
-		return mintedToken{}, err
+	var agent domain.RegisterAgentAnswer
+	var roles []domain.Role
+	if !r.setup() {
+		if agent, err = developmentAgent(ctx, store, vault, r.Agent); err != nil {
+			return mintedToken{}, err
+		}
+		if roles, err = giveRoles(ctx, store, agent.AgentKey, r); err != nil {
+			return mintedToken{}, err
+		}
 	}
 	t := oauth.AccessToken{
 		Issuer: d.Issuer, At: time.Now().UTC().Truncate(time.Second), Life: cmp.Or(r.Life, oauth.TokenLife),
@@ -151,8 +164,11 @@ func mintToken(ctx context.Context, store *eventstore.Store, vault secret.Vault,
 	// Nothing renews a development token, so its grant ends with it.
 	end := t.At.Add(t.Life)
 	grant := domain.OpenGrant{
-		AgentKey: agent.AgentKey, ClientID: developerClient, Operator: string(developer),
-		Scopes: r.Scopes, Resource: d.resource(r.Board), ExpiresAt: &end,
+		AgentKey: agent.AgentKey, ClientID: developerClient, ClientName: "sidequest token", Operator: string(developer),
+		Asked: r.Scopes, Scopes: r.Scopes, Resource: d.resource(r.Board), ExpiresAt: &end,
+	}
+	if r.setup() {
+		grant.Asked = domain.Scopes()
 	}
 	opened, err := carryOut(ctx, store, ulid.Make().String(), "open_grant", grant)
 	if err != nil {
@@ -165,7 +181,7 @@ func mintToken(ctx context.Context, store *eventstore.Store, vault secret.Vault,
 
 // developmentAgent returns the agent with a name, which its first call makes.
 func developmentAgent(ctx context.Context, store *eventstore.Store, vault secret.Vault, name string) (domain.RegisterAgentAnswer, error) {
-	wallet, err := developmentWallet(ctx, vault, domain.DevelopmentAgent(name))
+	wallet, err := managedWallet(ctx, vault, domain.DevelopmentAgent(name))
 	if err != nil {
 		return domain.RegisterAgentAnswer{}, err
 	}
@@ -178,9 +194,9 @@ func developmentAgent(ctx context.Context, store *eventstore.Store, vault secret
 	return agent, nil
 }
 
-// developmentWallet returns the address of an agent's wallet. Its private key is
+// managedWallet returns the address of an agent's wallet. Its private key is
 // made here once and stays in the vault.
-func developmentWallet(ctx context.Context, vault secret.Vault, agent domain.AgentKey) (domain.Address, error) {
+func managedWallet(ctx context.Context, vault secret.Vault, agent domain.AgentKey) (domain.Address, error) {
 	raw, err := vault.GetOrCreate(ctx, "wallet:"+string(agent), func() ([]byte, error) {
 		key, err := crypto.GenerateKey()
 		if err != nil {
@@ -299,22 +315,22 @@ func parseTokenFlags(args []string, stderr io.Writer) (tokenRequest, error) {
 	if r.Roles, err = parseRoles(*roles); err != nil {
 		return tokenRequest{}, err
 	}
+	if (r.Agent == "") != r.setup() {
+		return tokenRequest{}, errors.New("token needs --agent NAME, or --scope setup alone for a connection without an agent")
+	}
 	if r.Life < time.Second || r.Life > oauth.MaxTokenLife {
 		return tokenRequest{}, fmt.Errorf("--ttl is from 1s to %s, not %s", oauth.MaxTokenLife, r.Life)
 	}
 	return r, nil
 }
 
-// parseAll parses flags of which --agent must be given, and nothing but flags.
+// parseAll parses flags, and nothing but flags.
 func parseAll(flags *flag.FlagSet, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%s takes no argument %q; lists are separated by commas alone", flags.Name(), flags.Arg(0))
-	}
-	if flags.Lookup("agent").Value.String() == "" {
-		return fmt.Errorf("%s needs --agent NAME", flags.Name())
 	}
 	return nil
 }

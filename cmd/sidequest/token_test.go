@@ -114,7 +114,24 @@ func TestTheTokenCommandPrintsATokenThatWorks(t *testing.T) {
 		ClientID: developerClient,
 		Operator: string(developer),
 		Scopes:   []string{domain.ScopeRead, domain.ScopeHire},
+		Asked:    []string{domain.ScopeRead, domain.ScopeHire},
 		Resource: "http://127.0.0.1:8080/mcp",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestATokenToSetUpAnAgentHasNone(t *testing.T) {
+	t.Parallel()
+	d := newDevelopment(t)
+	got, err := d.verify(t, strings.TrimSpace(d.printed(t, "--scope", "setup")), "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := oauth.Principal{
+		GrantID: got.GrantID, ClientID: developerClient, Operator: string(developer),
+		Scopes: []string{domain.ScopeSetup}, Asked: domain.Scopes(), Resource: "http://127.0.0.1:8080/mcp",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
