@@ -102,7 +102,9 @@ func unmark(s *jsonschema.Schema) {
 	if s == nil {
 		return
 	}
-	s.Extras = nil
+	if s.Extras != nil { // the schemas true and false are shared by all and have none
+		s.Extras = nil
+	}
 	unmark(s.Items)
 	unmark(s.AdditionalProperties)
 	for _, alternatives := range [][]*jsonschema.Schema{s.OneOf, s.AnyOf} {

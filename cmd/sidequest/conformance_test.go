@@ -50,10 +50,16 @@ func TestTheRealServerPassesTheConformanceSuiteWhereItNeedsNoFixtures(t *testing
 		"resources-list", "sep-2164-resource-not-found", "prompts-list", "input-required-result-unsupported-methods",
 		"sep-2640-skills-directory", "sep-2640-skills-enumeration", "sep-2640-skills-manifest",
 	} {
-		t.Run(scenario, func(t *testing.T) { passes(t, suite, scenario, "--spec-version", "2026-07-28", "--force") })
+		t.Run(scenario, func(t *testing.T) {
+			t.Parallel()
+			passes(t, suite, scenario, "--spec-version", "2026-07-28", "--force")
+		})
 	}
 	for _, scenario := range []string{"server-initialize", "ping", "tools-list", "resources-list", "prompts-list", "dns-rebinding-protection"} {
-		t.Run("legacy "+scenario, func(t *testing.T) { passes(t, suite, scenario, "--spec-version", "2025-11-25") })
+		t.Run("legacy "+scenario, func(t *testing.T) {
+			t.Parallel()
+			passes(t, suite, scenario, "--spec-version", "2025-11-25")
+		})
 	}
 }
 

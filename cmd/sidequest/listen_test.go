@@ -27,13 +27,13 @@ func (c connection) hear(t testing.TB) *toolsListener {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	res, err := c.post(ctx, "subscriptions/listen", map[string]any{"notifications": map[string]any{"toolsListChanged": true}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	l := &toolsListener{make(chan string, 100), cancel}
 	go func() {
 		defer close(l.lines)
+		res, err := c.post(ctx, "subscriptions/listen", map[string]any{"notifications": map[string]any{"toolsListChanged": true}})
+		if err != nil {
+			return
+		}
 		defer res.Body.Close()
 		for lines := bufio.NewScanner(res.Body); lines.Scan(); {
 			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
@@ -117,7 +117,9 @@ func TestWhoListensSeesExactlyTheToolsItCanCallOnWhateverReplica(t *testing.T) {
 
 // shows says whether the tools are those that the roles can call.
 func shows(tools []string, roles []domain.Role) bool {
-	has := func(tool string, role domain.Role) bool { return slices.Contains(tools, tool) == slices.Contains(roles, role) }
+	has := func(tool string, role domain.Role) bool {
+		return slices.Contains(tools, tool) == slices.Contains(roles, role)
+	}
 	return slices.Contains(tools, "whoami") && has("pick_quote", domain.RoleHire) && has("submit_quote", domain.RoleWork)
 }
 
