@@ -172,6 +172,7 @@ func (m *market) idle(t *testing.T, changes ...func(*mcp.Market)) *process {
 func (m *market) routes(tools *mcp.Market) http.Handler {
 	server := &mcp.Server{
 		Methods: tools.Methods(), Authenticate: m.authenticate, BaseURL: "https://sidequest.example", Log: tools.Log,
+		States: mcp.States{Keys: map[byte][]byte{1: []byte(strings.Repeat("s", 32))}, Current: 1},
 	}
 	library := mcp.NewLibrary(tools.Docs.Book, tools.Origin)
 	maps.Copy(server.Methods, library.Methods())

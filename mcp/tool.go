@@ -270,6 +270,9 @@ func (t Tool) listed(c Caller, roles []string) bool {
 // callable says whether a call would get past scopes and roles now: what tools/list
 // shows to a client that hears of every change.
 func (t Tool) callable(c Caller, roles []string) bool {
+	if t.Setup && c.AgentKey != "" {
+		return c.Proposed != ""
+	}
 	return slices.ContainsFunc(t.Scopes, func(scope string) bool {
 		isRole := scope == domain.ScopeHire || scope == domain.ScopeWork
 		return c.Has(scope) && (!isRole || slices.Contains(roles, strings.TrimPrefix(scope, "sidequest:")))
