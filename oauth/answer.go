@@ -92,5 +92,5 @@ func (s *Server) writeJSON(w http.ResponseWriter, r *http.Request, status int, b
 	h.Set("Content-Type", "application/json")
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(raw, '\n')) //nolint:gosec // it is JSON and says so
+	_, _ = w.Write(append(raw, '\n'))
 }

@@ -97,7 +97,8 @@ func readCredentials(r *http.Request, form url.Values) (credentials, error) {
 		return c, bad(invalidRequest, "client_assertion comes with the client_assertion_type of a JWT")
 	}
 	if len(r.Header.Values("Authorization")) > 0 {
-		return c, c.readBasic(r)
+		err := c.readBasic(r)
+		return c, err
 	}
 	if c.id == "" && c.assertion != "" {
 		c.id = subjectOf(c.assertion)

@@ -104,14 +104,14 @@ func (d deployment) serve(t *testing.T, changes ...func(*Server)) *site {
 }
 
 // asOwner changes rows in a way the program may not, such as their age.
-func (d deployment) asOwner(t *testing.T, sql string, args ...any) {
+func (d deployment) asOwner(t *testing.T, sql string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), d.db.OwnerURL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.WithoutCancel(t.Context()))
-	if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -235,10 +235,10 @@ func (b *browser) on(t *testing.T) *http.Request {
 
 func (b *browser) carry(req *http.Request) {
 	if b.session != "" {
-		req.AddCookie(&http.Cookie{Name: sessionCookie, Value: b.session + " " + b.operator}) //nolint:gosec // it is a request
+		req.AddCookie(&http.Cookie{Name: sessionCookie, Value: b.session + " " + b.operator})
 	}
 	for name, value := range b.cookies {
-		req.AddCookie(&http.Cookie{Name: name, Value: value}) //nolint:gosec // it is a request
+		req.AddCookie(&http.Cookie{Name: name, Value: value})
 	}
 }
 

@@ -96,7 +96,7 @@ func metadataOf(id string, changes map[string]any) []byte {
 func page(contentType string, body []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
-		_, _ = w.Write(body) //nolint:gosec // it is what a test serves
+		_, _ = w.Write(body)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestADocumentThatCannotBeTrustedIsNoClient(t *testing.T) {
 		"a redirect": p.serve("/moved", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, p.publish("/target", nil), http.StatusFound)
 		}),
-		"an error": p.serve("/error", func(w http.ResponseWriter, r *http.Request) {
+		"an error": p.serve("/error", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusInternalServerError)
 			_, _ = w.Write(metadataOf(p.id("/error"), nil))

@@ -174,7 +174,7 @@ func (s *Server) rotate(ctx context.Context, t refreshToken) (good bool, err err
 		SET seq = seq + 1,
 		    rotated_at = clock_timestamp(),
 		    idle_until = least(now() + $3, ends_at)
-		WHERE line_id = $1 AND seq = $2 AND idle_until > now()`, t.line[:], int64(t.seq), refreshIdle) //nolint:gosec // it was authenticated, so it is one of ours
+		WHERE line_id = $1 AND seq = $2 AND idle_until > now()`, t.line[:], int64(t.seq), refreshIdle)
 	if err != nil {
 		return false, fmt.Errorf("rotate a refresh token: %w", err)
 	}
@@ -194,5 +194,5 @@ func (s *Server) rotate(ctx context.Context, t refreshToken) (good bool, err err
 	case err != nil:
 		return false, fmt.Errorf("look at a line of refresh tokens: %w", err)
 	}
-	return seq == int64(t.seq)+1 && since <= refreshGrace, nil //nolint:gosec // see above
+	return seq == int64(t.seq)+1 && since <= refreshGrace, nil
 }

@@ -116,9 +116,9 @@ func TestWhatIsNoRefreshTokenOfThisClientHasNoEffect(t *testing.T) {
 		"one with padding":        {l.client, l.refresh + "="},
 		"one in another alphabet": {l.client, strings.NewReplacer("_", "/", "-", "+").Replace(l.refresh) + "!"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			wantError(t, s.refreshed(t, tt.client, tt.token, nil), http.StatusBadRequest, invalidGrant)
-		})
+		if wantError(t, s.refreshed(t, tt.client, tt.token, nil), http.StatusBadRequest, invalidGrant); t.Failed() {
+			t.Fatalf("it was %s", name)
+		}
 	}
 	if r := s.refreshed(t, l.client, l.refresh, nil); r.status != http.StatusOK {
 		t.Errorf("the right one afterwards: %d %s", r.status, r.body)

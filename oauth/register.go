@@ -80,7 +80,8 @@ func readRegistration(w http.ResponseWriter, r *http.Request) (clientMetadata, e
 	if err := json.Unmarshal(body, &m); err != nil {
 		return m, bad(invalidClientMetadata, "the metadata is not a JSON object of the expected form")
 	}
-	return m, m.check()
+	err = m.check()
+	return m, err
 }
 
 // check refuses metadata that cannot be served. The default of RFC 7591 for a

@@ -38,7 +38,7 @@ func (s *Server) resource(ctx context.Context, param string) (Resource, bool, er
 	if param != "" {
 		u, err := url.Parse(param)
 		if err != nil || strings.ContainsAny(param, "?#") || u.User != nil || !strings.EqualFold(u.Scheme+"://"+u.Host, s.Issuer) {
-			return Resource{}, false, nil
+			return Resource{}, false, nil //nolint:nilerr // what does not parse names nothing
 		}
 		path = CanonicalPath(u.EscapedPath())
 	}

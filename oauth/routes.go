@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -46,11 +47,9 @@ func anyOrigin(serve http.HandlerFunc, allowed ...string) http.Handler {
 // methods refuses other methods than those allowed.
 func methods(serve http.HandlerFunc, allowed ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for _, method := range allowed {
-			if r.Method == method {
-				serve(w, r)
-				return
-			}
+		if slices.Contains(allowed, r.Method) {
+			serve(w, r)
+			return
 		}
 		h := w.Header()
 		h.Set("Allow", strings.Join(allowed, ", "))
