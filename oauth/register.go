@@ -157,3 +157,17 @@ func identify(kind string, m clientMetadata) (id, secret string, err error) {
 	sum := sha256.Sum256(canonical)
 	return "dcr_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])), "", nil
 }
+
+// Know registers a client on behalf of those who run the deployment, with a secret
+// if it can keep one. It needs nothing of the server but the database.
+func (s *Server) Know(ctx context.Context, name string, redirects []string, confidential bool) (id, secret string, err error) {
+	m := clientMetadata{Name: name, Redirects: redirects}
+	if confidential {
+		m.Auth = authBasic
+	}
+	if err := m.check(); err != nil {
+		return "", "", err
+	}
+	answer, err := s.register(ctx, KindKnown, m)
+	return answer.ClientID, answer.Secret, err
+}

@@ -44,6 +44,8 @@ func commands() []command {
 		{"board", "create SLUG [--name NAME] [--private]", -1, "make a board of its own, beside main", board},
 		{"erase", "OPERATOR", 1, "forget an operator's personal data for ever", erase},
 		{"rekey", "[--step STEP]", -1, "replace the key-encryption key while the server runs", rekey},
+		{"rotate-keys", "[--compromised]", -1, "replace the key that signs access tokens while the server runs", rotateKeys},
+		{"client", "[--secret] NAME REDIRECT-URI…", -1, "register a client that need not register itself", knowClient},
 		{"token", "--agent NAME [--scope read,hire,work]", -1, "development: print an access token", developed(token)},
 		{"revoke", "--agent NAME", -1, "development: end all access of an agent", developed(revoke)},
 		{"demo", "", -1, "development: watch two agents strike a deal on the running server", developed(playDemo)},
