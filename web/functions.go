@@ -19,7 +19,7 @@ func functions() template.FuncMap {
 }
 
 // foreignLength bounds a name that a stranger chose, in characters.
-const foreignLength = 80
+const foreignLength = 60
 
 // foreign makes a name that a stranger chose fit to be shown: in one line, without
 // characters that are invisible or change the direction of what follows, and not

@@ -33,6 +33,7 @@ type page struct {
 	Path   string          // to mark where the reader is
 	Public bool            // shows the way to sign in to those who are not
 	Docs   bool            // is one of the documents
+	Alone  bool            // leads nowhere else: the reader has something to decide
 	Script string          // the one script it needs, "" for none
 	Body   any
 }

@@ -2,14 +2,16 @@ package web
 
 import (
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"sidequest/domain"
+	"sidequest/eventstore"
+	"sidequest/oauth"
 	"sidequest/oauth/signin"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // maxForm bounds the body of a form, in bytes.
@@ -27,6 +29,9 @@ type Server struct {
 type Config struct {
 	Origin string // of the deployment, without a slash at the end
 	SignIn *signin.Service
+	OAuth  *oauth.Server
+	Store  *eventstore.Store // where what operators decide is recorded
+	DB     *pgxpool.Pool     // with the views
 	Now    func() time.Time
 	Log    *slog.Logger
 }
@@ -61,6 +66,17 @@ func (s *Server) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /account", s.own(s.accountPage))
 	mux.HandleFunc("POST /account/sign-out-everywhere", s.own(s.signOutEverywhere))
 	mux.HandleFunc("POST /account/link", s.own(s.beginLink))
+	mux.HandleFunc("GET /consent/{id}", s.own(s.consentPage))
+	mux.HandleFunc("POST /consent/{id}", s.own(s.decideConsent))
+	mux.HandleFunc("GET /connections", s.own(s.connectionsPage))
+	mux.HandleFunc("POST /connections/{id}/scopes", s.own(s.changeConnection))
+	mux.HandleFunc("POST /connections/{id}/end", s.own(s.endConnection))
+	mux.HandleFunc("GET /agents", s.own(s.agentsPage))
+	mux.HandleFunc("GET /agents/{key}", s.own(s.agentPage))
+	mux.HandleFunc("POST /agents/{key}/roles", s.own(s.setRoles))
+	mux.HandleFunc("GET /approvals", s.own(s.approvalsPage))
+	mux.HandleFunc("GET /approve/{id}", s.own(s.approvePage))
+	mux.HandleFunc("POST /approve/{id}", s.own(s.decide))
 }
 
 // open serves a page for everyone. A form counts only if it comes from a page of
@@ -124,10 +140,6 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) error {
 // Cookies belong to one name, and providers send people back to that of the origin.
 func (s *Server) elsewhere(r *http.Request) bool {
 	return r.Host != s.origin.Host && isLoopback(s.origin.Hostname()) && isLoopback((&url.URL{Host: r.Host}).Hostname())
-}
-
-func isLoopback(host string) bool {
-	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
 }
 
 // see sends the browser on, after a form too, as a new request without the form.

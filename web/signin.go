@@ -132,7 +132,7 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request, _ signin.Sessio
 	if err := s.cfg.SignIn.SignOut(w, r); err != nil {
 		return err
 	}
-	see(w, r, "/")
+	see(w, r, signin.Destination(r.PostForm.Get("return_to")))
 	return nil
 }
 

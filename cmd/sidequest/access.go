@@ -10,7 +10,7 @@ import (
 	"sidequest/projections"
 )
 
-// newAccess returns the authorization server. Its pages are others' business.
+// newAccess returns the authorization server, without the page it shows people.
 func (p *process) newAccess(ctx context.Context, keys *oauth.Keys) (*oauth.Server, error) {
 	refresh, err := oauth.LoadRefreshKey(ctx, p.vault)
 	if err != nil {
@@ -18,7 +18,7 @@ func (p *process) newAccess(ctx context.Context, keys *oauth.Keys) (*oauth.Serve
 	}
 	return &oauth.Server{
 		Issuer: p.cfg.PublicURL, DB: p.pool, Store: p.store, Keys: keys, Grants: p.grants, Refresh: refresh, Log: p.log,
-		Exists: p.resourceExists, Session: p.signedIn, Page: p.showFault, Describe: p.describe, ClientIP: p.clientIP,
+		Exists: p.resourceExists, Session: p.signedIn, Describe: p.describe, ClientIP: p.clientIP,
 		Outside: p.cfg.Outside,
 	}, nil
 }
@@ -56,11 +56,4 @@ func (p *process) signedIn(r *http.Request) (id, operator string, err error) {
 		return "", "", err
 	}
 	return session.ID, session.Operator.ID, nil
-}
-
-// showFault shows a person what was wrong with a request for access.
-func (p *process) showFault(w http.ResponseWriter, _ *http.Request, status int, e *domain.Error) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = w.Write([]byte(strings.ToUpper(e.Message[:1]) + e.Message[1:] + ".\n"))
 }

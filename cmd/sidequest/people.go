@@ -44,8 +44,14 @@ func (p *process) wirePeople(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	p.web, err = web.New(web.Config{Origin: p.cfg.PublicURL, SignIn: p.signIn, Now: time.Now, Log: p.log})
-	return err
+	p.web, err = web.New(web.Config{
+		Origin: p.cfg.PublicURL, SignIn: p.signIn, OAuth: p.access, Store: p.store, DB: p.pool, Now: time.Now, Log: p.log,
+	})
+	if err != nil {
+		return err
+	}
+	p.access.Page = p.web.Page
+	return nil
 }
 
 // sweepSignIns removes what sign-ins left.
