@@ -312,8 +312,10 @@ func (m *market) toolsOf(t *testing.T, token string) (names []string) {
 	m.main.ServeHTTP(w, req)
 	var list struct {
 		Result struct {
-			Tools []struct{ Name string }
-		}
+			Tools []struct {
+				Name string `json:"name"`
+			} `json:"tools"`
+		} `json:"result"`
 	}
 	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil {
 		t.Fatalf("%v: %s", err, w.Body)

@@ -61,7 +61,7 @@ func checkOperation(ctx ctx, m *Market, c Caller, q operationQuery) (operationRe
 		r.Receipt.Facts = append(r.Receipt.Facts, operationFactDoc{f.EventID, f.Type, f.At.UTC(), hex.EncodeToString(f.Hash)})
 	}
 	if op.Status == "confirmed" {
-		return r, m.standingOf(ctx, &r, op)
+		return m.standingOf(ctx, r, op)
 	}
 	refusal := new(domain.Error)
 	if err := json.Unmarshal(op.Result, refusal); err != nil {
@@ -73,7 +73,7 @@ func checkOperation(ctx ctx, m *Market, c Caller, q operationQuery) (operationRe
 }
 
 // standingOf puts the result of an operation, and how it stands with the operator.
-func (m *Market) standingOf(ctx ctx, r *operationResult, op projections.Operation) error {
+func (m *Market) standingOf(ctx ctx, r operationResult, op projections.Operation) (operationResult, error) {
 	t := Tool{}
 	if i := slices.IndexFunc(m.Tools, func(t Tool) bool { return t.Name == op.Tool }); i >= 0 {
 		t = m.Tools[i]
@@ -83,5 +83,5 @@ func (m *Market) standingOf(ctx ctx, r *operationResult, op projections.Operatio
 	if a.Status == "approval" {
 		r.Retry = domain.RetryAfterOperator
 	}
-	return err
+	return r, err
 }

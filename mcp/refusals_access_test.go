@@ -13,12 +13,12 @@ func refusedAccess() []refusal {
 	connected := func(s *scene) object {
 		id := s.connect(s.T)
 		s.cast["connection"] = &person{name: id, key: domain.AgentKey(id)}
-		return nil
+		return object{}
 	}
 	proposed := func(s *scene) object {
-		connected(s)
+		args := connected(s)
 		do(s.T, s.market, s.as("connection").key, domain.ProposeAgent{Name: "Eve", Wallet: "0xC000000000000000000000000000000000000007"})
-		return nil
+		return args
 	}
 	agent := object{"name": "Eve"}
 	private := func(s *scene) object {

@@ -65,8 +65,8 @@ func (u *Uses) Flush(ctx context.Context, now time.Time) error {
 	}
 	_, err := u.db.Exec(ctx, `
 		INSERT INTO auth.grant_use AS u (grant_id, used_at)
-		SELECT *
-		FROM unnest($1::text[], $2::timestamptz[])
+		SELECT grant_id, used_at
+		FROM unnest($1::text[], $2::timestamptz[]) AS n(grant_id, used_at)
 		ON CONFLICT (grant_id) DO UPDATE
 		SET used_at = excluded.used_at
 		WHERE u.used_at <= excluded.used_at - $3::interval`, ids, times, usePrecision)

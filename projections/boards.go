@@ -54,12 +54,14 @@ func ListBoards(ctx context.Context, db *pgxpool.Pool) ([]domain.Board, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the boards: %w", err)
 	}
-	boards, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b domain.Board, err error) {
+	boards, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (domain.Board, error) {
 		var raw []byte
-		if err := row.Scan(&raw); err != nil {
-			return b, err
+		var b domain.Board
+		err := row.Scan(&raw)
+		if err == nil {
+			err = json.Unmarshal(raw, &b)
 		}
-		return b, json.Unmarshal(raw, &b)
+		return b, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list the boards: %w", err)
