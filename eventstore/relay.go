@@ -50,6 +50,7 @@ type Relay struct {
 	Store     *Store
 	JetStream jetstream.JetStream
 	Owner     string // names this process among those that share the lease
+	Replicas  int    // nodes of a NATS cluster that keep the copy; 0 for one
 }
 
 // Run relays until ctx is done. NATS may come and go; the relay goes on from
@@ -168,6 +169,7 @@ func (r *Relay) stream(ctx context.Context) (jetstream.Stream, error) {
 		Retention:  jetstream.LimitsPolicy,
 		Discard:    jetstream.DiscardOld,
 		Storage:    jetstream.FileStorage,
+		Replicas:   max(r.Replicas, 1),
 		MaxAge:     streamAge,
 		MaxBytes:   streamBytes,
 		Duplicates: streamMemory,

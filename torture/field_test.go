@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -30,7 +31,7 @@ import (
 const (
 	publicURL = "http://127.0.0.1:8080"
 	testUSD   = "0x36692a59A3cB08C976f92E468a581E6e0a1AF89E"
-	patience  = 40 * time.Second // for what must happen by itself, on a busy machine
+	patience  = 2 * time.Minute // for what must happen by itself, on a busy machine
 )
 
 // A field is a deployment of its own: a Postgres cluster behind a proxy that can
@@ -138,6 +139,7 @@ func (f *field) environment() []string {
 		"SIDEQUEST_PUBLIC_URL=" + publicURL,
 		"SIDEQUEST_DATABASE_URL=" + f.proxy.url,
 		"SIDEQUEST_NATS_URL=" + f.nats.url(),
+		"SIDEQUEST_NATS_REPLICAS=" + strconv.Itoa(len(f.nats.nodes)),
 		"SIDEQUEST_KEK_FILE=" + f.kekFile(),
 		"SIDEQUEST_NETWORK=test",
 		"SIDEQUEST_CHAIN_ID=735711",

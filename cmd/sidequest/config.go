@@ -29,6 +29,7 @@ type config struct {
 	PublicURL   string // origin under which clients reach all processes, no slash at the end
 	DatabaseURL string // as the program's own role
 	NATSURL     string
+	Replicas    int // of the copy of the log, in a NATS cluster
 	KEKFile     string
 	WakePrefix  string
 	Network     mcp.Network
@@ -63,6 +64,7 @@ func settings() []setting {
 		{publicURL, "origin under which clients reach the server, such as https://market.example", "", true, readPublicURL},
 		{"SIDEQUEST_DATABASE_URL", "Postgres, as a member of the role sidequest_app", "", true, readDatabaseURL},
 		{"SIDEQUEST_NATS_URL", "NATS with JetStream", "", true, readNATSURL},
+		{"SIDEQUEST_NATS_REPLICAS", "how many nodes of a NATS cluster keep the copy of the log: 1, 3 or 5", "1", false, readReplicas},
 		{"SIDEQUEST_KEK_FILE", "file of the key-encryption keys, mode 0600", "", true, readKEKFile},
 		{"SIDEQUEST_NETWORK", "test or main", "", true, readNetwork},
 		{"SIDEQUEST_CHAIN_ID", "chain id of that network", "", true, readChainID},
@@ -133,6 +135,15 @@ func readNATSURL(c *config, value string) error {
 		}
 	}
 	c.NATSURL = value
+	return nil
+}
+
+func readReplicas(c *config, value string) error {
+	n, err := strconv.Atoi(value)
+	if err != nil || n != 1 && n != 3 && n != 5 {
+		return errors.New("give 1, 3 or 5")
+	}
+	c.Replicas = n
 	return nil
 }
 

@@ -31,6 +31,7 @@ func complete(t testing.TB) map[string]string {
 		"SIDEQUEST_PUBLIC_URL":      "https://market.example",
 		"SIDEQUEST_DATABASE_URL":    "postgres://app:pw@db.example/market",
 		"SIDEQUEST_NATS_URL":        "nats://token@one.example:4222,nats://token@two.example:4222",
+		"SIDEQUEST_NATS_REPLICAS":   "3",
 		"SIDEQUEST_KEK_FILE":        kek,
 		"SIDEQUEST_NETWORK":         "main",
 		"SIDEQUEST_CHAIN_ID":        "143",
@@ -52,6 +53,7 @@ func TestACompleteEnvironmentIsReadWhole(t *testing.T) {
 		PublicURL:   "https://market.example",
 		DatabaseURL: env["SIDEQUEST_DATABASE_URL"],
 		NATSURL:     env["SIDEQUEST_NATS_URL"],
+		Replicas:    3,
 		KEKFile:     env["SIDEQUEST_KEK_FILE"],
 		WakePrefix:  "sidequest",
 		Network:     mcp.Network{Name: "main", ChainID: 143},
@@ -63,6 +65,7 @@ func TestACompleteEnvironmentIsReadWhole(t *testing.T) {
 		Proxies:    []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")},
 		Limits:     mcp.Limits{PerAgent: 60, PerIP: 240, Span: time.Minute},
 		Codes:      delivery.SketchCodes(),
+		Wallets:    true,
 	}
 	same := cmp.Comparer(func(a, b domain.Address) bool { return a.Is(b) })
 	if diff := cmp.Diff(want, got, same, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
@@ -115,6 +118,7 @@ func TestEachSettingIsCheckedForWhatItMeans(t *testing.T) {
 		{"SIDEQUEST_DATABASE_URL", "postgres://app:hush@db.example:port/market", "give a URL"},
 		{"SIDEQUEST_DATABASE_URL", "mysql://app:hush@db.example/market", "give a URL"},
 		{"SIDEQUEST_NATS_URL", "https://hush@nats.example", "give a URL"},
+		{"SIDEQUEST_NATS_REPLICAS", "2", "give 1, 3 or 5"},
 		{"SIDEQUEST_KEK_FILE", good["SIDEQUEST_KEK_FILE"] + ".no", "no such file"},
 		{"SIDEQUEST_NETWORK", "mainnet", "test or main"},
 		{"SIDEQUEST_CHAIN_ID", "0", "above zero"},

@@ -176,7 +176,7 @@ func (p *process) work(ctx context.Context, ready func(addr string)) error {
 		g.Go(func() error { return p.store.Consume(ctx, view.Consumer()) })
 	}
 	g.Go(func() error { return p.store.Consume(ctx, eventstore.Shredding()) })
-	relay := eventstore.Relay{Store: p.store, JetStream: p.js, Owner: p.name}
+	relay := eventstore.Relay{Store: p.store, JetStream: p.js, Owner: p.name, Replicas: p.cfg.Replicas}
 	g.Go(func() error { return relay.Run(ctx) })
 	g.Go(func() error { return p.grants.Run(ctx) })
 	g.Go(func() error { p.access.Keys.Follow(ctx, p.log); return nil })
