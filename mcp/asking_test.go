@@ -15,7 +15,8 @@ type turn struct {
 	Requests   map[string]struct {
 		Method string `json:"method"`
 		Params struct {
-			Mode, URL, Message string
+			Mode string `json:"mode"`
+			URL  string `json:"url"`
 		} `json:"params"`
 	} `json:"inputRequests"`
 	State      string  `json:"requestState"`
@@ -45,8 +46,10 @@ func (p *process) take(t *testing.T, token, tool string, args object, before *tu
 		tool, encode(t, args), inputs)
 	w := p.post(token, body, "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", tool)
 	answer := struct {
-		Result *turn
-		Error  *struct{ Code int }
+		Result *turn `json:"result"`
+		Error  *struct {
+			Code int `json:"code"`
+		} `json:"error"`
 	}{Result: &next}
 	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
 		t.Fatalf("%v: %s", err, w.Body)
@@ -132,7 +135,9 @@ func TestOnlyWhoCanShowAPageIsAskedTo(t *testing.T) {
 		w := m.main.post("dan", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"request_role","arguments":{"role":"hire","operationKey":"k"},"_meta":{`+
 			`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":`+capabilities+`}}}`,
 			"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "request_role")
-		var answer struct{ Result turn }
+		var answer struct {
+			Result turn `json:"result"`
+		}
 		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != http.StatusOK || answer.Result.Structured.Status != "approval" {
 			t.Errorf("%s is answered with %d %s", capabilities, w.Code, w.Body)
 		}

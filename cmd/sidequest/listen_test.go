@@ -13,6 +13,7 @@ import (
 
 	"sidequest/domain"
 	"sidequest/eventstore"
+	"sidequest/mcp"
 	"sidequest/secret"
 )
 
@@ -113,6 +114,40 @@ func TestWhoListensSeesExactlyTheToolsItCanCallOnWhateverReplica(t *testing.T) {
 	m.setRoles(t, ann)
 	l.close()
 	eventually(t, "the list is whole again", func() bool { return slices.Equal(all, ann.at(two.origin).tools(t)) })
+}
+
+func TestASetupConnectionHearsThatItsAgentIsThere(t *testing.T) {
+	t.Parallel()
+	m := openMarket(t)
+	one, two := m.start(t), m.start(t)
+	var minted mintedToken
+	m.with(t, func(ctx context.Context, store *eventstore.Store, vault secret.Vault) (err error) {
+		minted, err = mintToken(ctx, store, vault, m.development, tokenRequest{Scopes: []string{domain.ScopeSetup}, Board: mainBoard})
+		return err
+	})
+	setup := &agent{tokens: []string{minted.Token}, version: mcp.V20260728}
+	if !slices.Contains(setup.at(two.origin).tools(t), "pick_quote") {
+		t.Error("who does not listen does not see what it will be able to do")
+	}
+	l := setup.at(one.origin).hear(t)
+	if tools := setup.at(two.origin).tools(t); slices.Contains(tools, "pick_quote") || !slices.Contains(tools, "create_agent") {
+		t.Errorf("before there is an agent the tools are %q", tools)
+	}
+	proposed := read[struct{ ApprovalID domain.ApprovalID }](t, setup.at(one.origin).must(t, "create_agent", map[string]any{"name": "Eve", "operationKey": "eve"}))
+	m.with(t, func(ctx context.Context, store *eventstore.Store, _ secret.Vault) error {
+		op := eventstore.Operation{Owner: developer, Key: "decide", Tool: "decide", Board: mainBoard, At: time.Now()}
+		_, err := eventstore.Execute(ctx, store, op, domain.DecideApproval{
+			ApprovalID: proposed.ApprovalID, Outcome: domain.Approved, Roles: []domain.Role{domain.RoleHire}, Grants: []string{minted.GrantID},
+		})
+		return err
+	})
+	for _, r := range []*replica{one, two} {
+		for !slices.Contains(setup.at(r.origin).tools(t), "pick_quote") {
+			if line := l.next(t); !strings.Contains(line, "notifications/tools/list_changed") {
+				t.Fatalf("the agent is there and the list does not say so; the stream says %q", line)
+			}
+		}
+	}
 }
 
 // shows says whether the tools are those that the roles can call.
