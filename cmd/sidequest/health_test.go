@@ -153,8 +153,8 @@ func TestWhatIsNotThereIsSaidInJSON(t *testing.T) {
 		status                      int
 		code                        string
 	}{
-		{http.MethodGet, "/", "", http.StatusNotFound, "not-found"},
-		{http.MethodPost, "/mcp/", "", http.StatusNotFound, "not-found"},
+		{http.MethodGet, "/nothing", "", http.StatusNotFound, "not-found"},
+		{http.MethodPost, "/mcp/nothing", "", http.StatusNotFound, "not-found"},
 		{http.MethodGet, "/api", "", http.StatusNotFound, "not-found"},
 		{http.MethodPost, "/api/no_such_tool", bearer, http.StatusNotFound, "not-found"},
 		{http.MethodPost, "/api/whoami", "", http.StatusUnauthorized, "unauthenticated"},

@@ -83,7 +83,7 @@ func (c connection) tools(t testing.TB) []string {
 func (m *market) setRoles(t testing.TB, a *agent, roles ...domain.Role) {
 	t.Helper()
 	m.with(t, func(ctx context.Context, store *eventstore.Store, _ secret.Vault) error {
-		_, err := carryOut(ctx, store, ulid.Make().String(), "set_roles", domain.SetRoles{AgentKey: a.key, Roles: roles})
+		_, err := carryOut(ctx, store, "", ulid.Make().String(), "set_roles", domain.SetRoles{AgentKey: a.key, Roles: roles})
 		return err
 	})
 }

@@ -23,8 +23,8 @@ import (
 	"sidequest/secret"
 )
 
-// developer is who acts by the commands below: the operator of every development
-// agent, and the owner of their operation keys.
+// developer is who acts by the commands below, unless another operator is named:
+// the operator of development agents, and the owner of their operation keys.
 const developer = domain.Developer
 
 // developerClient is the client of the grants of development tokens.
@@ -116,10 +116,15 @@ func revoke(ctx context.Context, d development, log *slog.Logger, args []string,
 
 // A tokenRequest says which development token to mint.
 type tokenRequest struct {
-	Agent  string        // its name; the first token of a name makes the agent
-	Scopes []string      // full names
-	Board  string        // slug
-	Life   time.Duration // 0 for [oauth.TokenLife]
+	Agent  string   // its name; the first token of a name makes the agent
+	Scopes []string // full names
+	Board  string   // slug
+
+	// Operator is who answers for a new agent, and allows the connection: the
+	// developer, if left out, or someone who can sign in and decide for it.
+	Operator domain.AgentKey
+
+	Life time.Duration // 0 for [oauth.TokenLife]
 
 	// Roles are the roles that the agent has from now on. With nil it keeps its
 	// own, and those that the scopes are good for are added.
@@ -150,7 +155,7 @@ func mintToken(ctx context.Context, store *eventstore.Store, vault secret.Vault,
 	var agent domain.RegisterAgentAnswer
 	var roles []domain.Role
 	if !r.setup() {
-		if agent, err = developmentAgent(ctx, store, vault, r.Agent); err != nil {
+		if agent, err = developmentAgent(ctx, store, vault, r); err != nil {
 			return mintedToken{}, err
 		}
 		if roles, err = giveRoles(ctx, store, agent.AgentKey, r); err != nil {
@@ -164,13 +169,13 @@ func mintToken(ctx context.Context, store *eventstore.Store, vault secret.Vault,
 	// Nothing renews a development token, so its grant ends with it.
 	end := t.At.Add(t.Life)
 	grant := domain.OpenGrant{
-		AgentKey: agent.AgentKey, ClientID: developerClient, ClientName: "sidequest token", Operator: string(developer),
+		AgentKey: agent.AgentKey, ClientID: developerClient, ClientName: "sidequest token", Operator: string(cmp.Or(r.Operator, developer)),
 		Asked: r.Scopes, Scopes: r.Scopes, Resource: d.resource(r.Board), ExpiresAt: &end,
 	}
 	if r.setup() {
 		grant.Asked = domain.Scopes()
 	}
-	opened, err := carryOut(ctx, store, ulid.Make().String(), "open_grant", grant)
+	opened, err := carryOut(ctx, store, r.Operator, ulid.Make().String(), "open_grant", grant)
 	if err != nil {
 		return mintedToken{}, fmt.Errorf("open a grant: %w", err)
 	}
@@ -180,16 +185,16 @@ func mintToken(ctx context.Context, store *eventstore.Store, vault secret.Vault,
 }
 
 // developmentAgent returns the agent with a name, which its first call makes.
-func developmentAgent(ctx context.Context, store *eventstore.Store, vault secret.Vault, name string) (domain.RegisterAgentAnswer, error) {
-	wallet, err := managedWallet(ctx, vault, domain.DevelopmentAgent(name))
+func developmentAgent(ctx context.Context, store *eventstore.Store, vault secret.Vault, r tokenRequest) (domain.RegisterAgentAnswer, error) {
+	wallet, err := managedWallet(ctx, vault, domain.DevelopmentAgent(r.Agent))
 	if err != nil {
 		return domain.RegisterAgentAnswer{}, err
 	}
 	// The key depends on the name alone: every call after the first is a repeat.
-	key := domain.DeriveID("reg", name)
-	agent, err := carryOut(ctx, store, key, "register_agent", domain.RegisterAgent{Name: name, Wallet: wallet})
+	key := domain.DeriveID("reg", r.Agent)
+	agent, err := carryOut(ctx, store, r.Operator, key, "register_agent", domain.RegisterAgent{Name: r.Agent, Wallet: wallet})
 	if err != nil {
-		return domain.RegisterAgentAnswer{}, fmt.Errorf("register agent %s: %w", name, err)
+		return domain.RegisterAgentAnswer{}, fmt.Errorf("register agent %s: %w", r.Agent, err)
 	}
 	return agent, nil
 }
@@ -224,7 +229,7 @@ func giveRoles(ctx context.Context, store *eventstore.Store, agent domain.AgentK
 		}
 		roles = slices.Concat(held, rolesFor(r.Scopes))
 	}
-	set, err := carryOut(ctx, store, ulid.Make().String(), "set_roles", domain.SetRoles{AgentKey: agent, Roles: roles})
+	set, err := carryOut(ctx, store, r.Operator, ulid.Make().String(), "set_roles", domain.SetRoles{AgentKey: agent, Roles: roles})
 	if err != nil {
 		return nil, fmt.Errorf("set the roles: %w", err)
 	}
@@ -269,7 +274,7 @@ func revokeTokens(ctx context.Context, store *eventstore.Store, name string) (in
 		return 0, err
 	}
 	for done, grant := range live {
-		_, err := carryOut(ctx, store, ulid.Make().String(), "revoke_grant", domain.RevokeGrant{GrantID: grant.ID, Reason: "revoked by the developer"})
+		_, err := carryOut(ctx, store, domain.AgentKey(grant.Operator), ulid.Make().String(), "revoke_grant", domain.RevokeGrant{GrantID: grant.ID, Reason: "revoked by the developer"})
 		if err != nil {
 			return done, fmt.Errorf("revoke grant %s: %w", grant.ID, err)
 		}
@@ -277,8 +282,9 @@ func revokeTokens(ctx context.Context, store *eventstore.Store, name string) (in
 	return len(live), nil
 }
 
-// carryOut executes a command as the developer and returns its answer.
-func carryOut[R any](ctx context.Context, store *eventstore.Store, key, tool string, cmd domain.Command[R]) (answer R, err error) {
+// carryOut executes a command as an operator, the developer if none is named, and
+// returns its answer.
+func carryOut[R any](ctx context.Context, store *eventstore.Store, operator domain.AgentKey, key, tool string, cmd domain.Command[R]) (answer R, err error) {
 	args, err := json.Marshal(cmd)
 	if err != nil {
 		return answer, err
@@ -287,7 +293,7 @@ func carryOut[R any](ctx context.Context, store *eventstore.Store, key, tool str
 	if err != nil {
 		return answer, err
 	}
-	op := eventstore.Operation{Owner: developer, Key: key, Tool: tool, ArgsHash: hash, At: time.Now()}
+	op := eventstore.Operation{Owner: cmp.Or(operator, developer), Key: key, Tool: tool, ArgsHash: hash, At: time.Now()}
 	receipt, err := eventstore.Execute(ctx, store, op, cmd)
 	if err != nil {
 		return answer, err
@@ -301,6 +307,7 @@ func parseTokenFlags(args []string, stderr io.Writer) (tokenRequest, error) {
 	flags := flag.NewFlagSet("token", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&r.Agent, "agent", "", "the agent's `name`; the first token of a name makes the agent")
+	flags.StringVar((*string)(&r.Operator), "operator", "", "the `id` of the operator whose agent it is; nobody who can sign in, if left out")
 	flags.StringVar(&r.Board, "board", "main", "the `slug` of the board the token is for")
 	flags.DurationVar(&r.Life, "ttl", oauth.TokenLife, "how long the token lasts")
 	scopes := flags.String("scope", "read,hire,work", "what the token allows: `list` of "+strings.Join(shortScopes(), ", "))

@@ -285,3 +285,12 @@ func TestAnUnreachableDeploymentIsSaidToBeSo(t *testing.T) {
 		t.Errorf("without a database: %v", err)
 	}
 }
+
+func TestATokenCanBeAnothersThanTheDevelopers(t *testing.T) {
+	t.Parallel()
+	d := newDevelopment(t)
+	got, err := d.verify(t, strings.TrimSpace(d.printed(t, "--agent", "alice", "--operator", "op_olga")), "main")
+	if err != nil || got.Operator != "op_olga" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
