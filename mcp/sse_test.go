@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -183,6 +184,33 @@ func TestNothingIsLeftOfRequestsWhoseClientsHaveLeft(t *testing.T) {
 	server.Close()
 	http.DefaultClient.CloseIdleConnections()
 	goleak.VerifyNone(t, leaks)
+}
+
+// TestNothingGrowsWithTheNumberOfHandshakes is not parallel: it looks at all memory
+// and all goroutines there are.
+func TestNothingGrowsWithTheNumberOfHandshakes(t *testing.T) {
+	s := newServer(t)
+	greet := func(times int) {
+		for range times {
+			record(t, s, modern("server/discover", "", ""))
+			record(t, s, newRequest(t, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}`))
+		}
+	}
+	living := func() (heap uint64, goroutines int) {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc, runtime.NumGoroutine()
+	}
+	const most = 1 << 20 // bytes, for what the test framework itself keeps
+	greet(100)
+	heap, goroutines := living()
+	greet(10_000)
+	after, left := living()
+	if after > heap+most || left > goroutines {
+		t.Errorf("after 10,000 of each handshake there are %d bytes and %d goroutines more", int64(after)-int64(heap), left-goroutines)
+	}
 }
 
 // to turns a request made for a recorder into one for the network.
