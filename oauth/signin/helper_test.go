@@ -173,9 +173,10 @@ type forger struct {
 	key    *ecdsa.PrivateKey
 	discov map[string]any // what its discovery document says beside the usual
 
-	mu     sync.Mutex
-	claims map[string]any
-	away   bool
+	mu       sync.Mutex
+	claims   map[string]any
+	userinfo map[string]any
+	away     bool
 }
 
 const forgedClient = "client-1"
@@ -215,6 +216,8 @@ func (f *forger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		sendJSON(w, doc)
 	case "/jwks":
 		sendJSON(w, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: f.key.Public(), KeyID: "1", Algorithm: "ES256", Use: "sig"}}})
+	case "/userinfo":
+		sendJSON(w, f.userinfo)
 	case "/token":
 		sendJSON(w, map[string]any{"access_token": "at", "token_type": "Bearer", "id_token": f.sign()})
 	}

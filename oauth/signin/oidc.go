@@ -130,7 +130,34 @@ func (s *Service) redeem(ctx context.Context, p *provider, a attempt, answer url
 	if err != nil {
 		return identity{}, s.turnedDown(ctx, p, err, refused)
 	}
-	return p.identify(verified, a, refused)
+	who, err := p.identify(verified, a, refused)
+	if err == nil && who.name == "" {
+		err = s.introduce(ctx, p, found, token, &who)
+	}
+	return who, err
+}
+
+// introduce asks a provider that keeps names out of its ID tokens, as the standard
+// would have it, for what it calls the person (OpenID Connect Core §5.3). Who it is
+// is known already; an answer about somebody else is refused.
+func (s *Service) introduce(ctx context.Context, p *provider, found *discovered, token *oauth2.Token, who *identity) error {
+	var c claims
+	if found.provider.UserInfoEndpoint() != "" {
+		info, err := found.provider.UserInfo(p.context(ctx), oauth2.StaticTokenSource(token))
+		switch {
+		case err != nil:
+			s.cfg.Log.WarnContext(ctx, "a sign-in provider does not say what it calls a person", "provider", p.ID)
+		case info.Subject != who.subject:
+			return domain.Refuse(domain.Forbidden, "%s did not sign you in. Begin again.", p.Name)
+		default:
+			if err := info.Claims(&c); err != nil {
+				return domain.Refuse(domain.Forbidden, "%s did not sign you in. Begin again.", p.Name)
+			}
+		}
+	}
+	c.introduce(who)
+	who.name = firstName(who.name, "Operator")
+	return nil
 }
 
 // turnedDown logs why, without what the provider's answer held, and tells the
@@ -164,9 +191,14 @@ func (p *provider) identify(token *oidc.IDToken, a attempt, refused *domain.Erro
 		return identity{}, refused
 	}
 	who := identity{issuer: token.Issuer, subject: token.Subject, provider: p.Name}
+	c.introduce(&who)
+	return who, nil
+}
+
+// introduce takes over what somebody is called.
+func (c claims) introduce(who *identity) {
 	if c.EmailVerified == true || c.EmailVerified == "true" {
 		who.email = tidy(c.Email)
 	}
-	who.name = firstName(c.Name, c.Username, who.email, "Operator")
-	return who, nil
+	who.name = firstName(c.Name, c.Username, who.email)
 }

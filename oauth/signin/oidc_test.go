@@ -307,3 +307,20 @@ func TestAnIdentityIsAddedOnlyToWhoIsSignedIn(t *testing.T) {
 	f.signIn(t, h.Service, otto, "otto")
 	wantRefusal(t, finish(otto, at, "otto-at-g"), domain.Forbidden)
 }
+
+func TestAProviderMayTellTheNameApart(t *testing.T) {
+	t.Parallel()
+	f := newForger(t)
+	f.discov["userinfo_endpoint"] = f.url + "/userinfo"
+	h := newHouse(t, f.provider("forger"))
+	for sub, good := range map[string]bool{"olga": true, "otto": false} {
+		f.userinfo = map[string]any{"sub": sub, "name": "Olga Petrova"}
+		v := newVisitor()
+		at := v.begin(t, h.Service, "forger", "/", nil)
+		f.says(at, map[string]any{"name": nil})
+		_, err := v.finish(h.Service, "forger", url.Values{"state": at.Query()["state"], "code": {"c"}})
+		if session, _ := v.session(t, h.Service); (err == nil) != good || good && session.Operator.Name != "Olga Petrova" {
+			t.Errorf("with the name of %s the sign-in ends with %v as %q", sub, err, session.Operator.Name)
+		}
+	}
+}

@@ -44,6 +44,7 @@ type provider struct {
 
 type discovered struct {
 	config   oauth2.Config
+	provider *oidc.Provider
 	verifier *oidc.IDTokenVerifier
 	sendsIss bool // RFC 9207
 }
@@ -79,6 +80,7 @@ func (p *provider) read(ctx context.Context) (*discovered, error) {
 		return nil, fmt.Errorf("read the discovery document of %s: %w", p.ID, err)
 	}
 	return &discovered{
+		provider: found,
 		config: oauth2.Config{
 			ClientID: p.ClientID, ClientSecret: p.ClientSecret, RedirectURL: p.redirect,
 			Endpoint: oauth2.Endpoint{AuthURL: found.Endpoint().AuthURL, TokenURL: found.Endpoint().TokenURL, AuthStyle: p.style(doc)},
