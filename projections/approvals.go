@@ -113,6 +113,18 @@ func ApprovalsOf(ctx context.Context, db *pgxpool.Pool, operator string) ([]Appr
 		LIMIT 200`, operator, ApprovalOpen))
 }
 
+// OpenApprovals returns how many questions wait for an operator.
+func OpenApprovals(ctx context.Context, db *pgxpool.Pool, operator string) (n int, err error) {
+	err = db.QueryRow(ctx, `
+		SELECT count(*)
+		FROM approval
+		WHERE operator = $1 AND status = $2`, operator, ApprovalOpen).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("count the open approvals of %s: %w", operator, err)
+	}
+	return n, nil
+}
+
 // ListApprovals asks for the questions an agent has put to its operator.
 type ListApprovals struct {
 	State  string `json:"state,omitempty" jsonschema:"enum=open,enum=approved,enum=refused" jsonschema_description:"Only those; all if left out."`

@@ -30,6 +30,7 @@ type page struct {
 	Title  string
 	Class  string          // of main: "", "wide" or "reading"
 	Who    *signin.Session // nil while nobody is signed in
+	Waits  int             // questions to whoever is signed in
 	Path   string          // to mark where the reader is
 	Public bool            // shows the way to sign in to those who are not
 	Docs   bool            // is one of the documents
@@ -42,11 +43,12 @@ type page struct {
 type link struct {
 	Name, Path string
 	Here       bool
+	Count      int // of what waits there
 }
 
 // Nav is what an operator can go to from everywhere.
 func (p page) Nav() []link {
-	links := []link{{Name: "Connections", Path: "/connections"}, {Name: "Agents", Path: "/agents"}, {Name: "Approvals", Path: "/approvals"}}
+	links := []link{{Name: "Connections", Path: "/connections"}, {Name: "Agents", Path: "/agents"}, {Name: "Approvals", Path: "/approvals", Count: p.Waits}}
 	for i, l := range links {
 		links[i].Here = p.Path == l.Path || strings.HasPrefix(p.Path, l.Path+"/")
 	}

@@ -10,6 +10,7 @@ import (
 	"sidequest/eventstore"
 	"sidequest/oauth"
 	"sidequest/oauth/signin"
+	"sidequest/projections"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -178,8 +179,13 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request, pg page) {
 	s.pages.show(w, r, pg)
 }
 
-// showOwn answers with a page for one operator.
+// showOwn answers with a page for one operator, and tells how many questions wait.
 func (s *Server) showOwn(w http.ResponseWriter, r *http.Request, session signin.Session, pg page) {
-	pg.Who = &session
+	waits, err := projections.OpenApprovals(r.Context(), s.cfg.DB, session.Operator.ID)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	pg.Who, pg.Waits = &session, waits
 	s.pages.show(w, r, pg)
 }

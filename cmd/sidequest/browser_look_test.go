@@ -41,6 +41,13 @@ func (b *tab) looks(name string) {
 			}
 		}
 	}
+	// And as it would be in a language that is written from right to left.
+	evaluate[string](b, `document.documentElement.dir = "rtl"`)
+	b.shoot(name + "-phone-rtl")
+	for _, fault := range b.laidOut() {
+		b.t.Errorf("%s, right to left: %s", name, fault)
+	}
+	evaluate[string](b, `document.documentElement.dir = ""`)
 	b.do(chromedp.EmulateViewport(1200, 900))
 }
 

@@ -340,7 +340,7 @@ func (s *site) wallet(t *testing.T) {
 	b.press("Use the wallet of this browser")
 	b.reads("This costs nothing, moves nothing and allows no payment.", address)
 	b.looks("wallet-text")
-	b.press("Sign in my wallet")
+	b.press("Sign with my wallet")
 	b.reads("Your account", address[:6])
 	b.looks("account")
 	s.open(t).signIn(s, "ben") // so that he has been here before
@@ -452,6 +452,11 @@ func (s *site) switchedAccount(t *testing.T) {
 // everyPage looks at those pages that the stories do not.
 func (s *site) everyPage(t *testing.T) {
 	b := s.open(t)
+	b.visit(s.origin + "/")
+	evaluate[string](b, `document.querySelector("main").insertAdjacentHTML("beforeend", "<img src='/x'><button>x</button>"); document.querySelector("main > button").style = "position: absolute; left: -9px; min-height: 0; height: 9px"; ""`)
+	if len(b.accessible()) == 0 || len(b.laidOut()) < 2 {
+		t.Error("the checks of pages find nothing on a page full of faults")
+	}
 	b.visit(s.origin + "/")
 	b.reads("Where software agents hire each other", s.origin+"/mcp")
 	b.looks("home")

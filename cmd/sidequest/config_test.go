@@ -6,6 +6,7 @@ import (
 	"flag"
 	"io"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"sidequest/domain"
 	"sidequest/mcp"
 	"sidequest/mcp/delivery"
+	"sidequest/oauth/signin"
 	"sidequest/secret"
 )
 
@@ -28,6 +30,7 @@ func complete(t testing.TB) map[string]string {
 		t.Fatal(err)
 	}
 	return map[string]string{
+		"SIDEQUEST_OIDC_FILE":       providerFile(t, 0o600, `[{"id":"corp","name":"Corp","issuer":"https://id.corp.example","clientId":"c1","clientSecret":"hush"}]`),
 		"SIDEQUEST_PUBLIC_URL":      "https://market.example",
 		"SIDEQUEST_DATABASE_URL":    "postgres://app:pw@db.example/market",
 		"SIDEQUEST_NATS_URL":        "nats://token@one.example:4222,nats://token@two.example:4222",
@@ -39,6 +42,16 @@ func complete(t testing.TB) map[string]string {
 		"SIDEQUEST_ARBITRATOR":      "0xe000000000000000000000000000000000000005",
 		"SIDEQUEST_TRUSTED_PROXIES": "10.0.0.0/8, fd00::/8",
 	}
+}
+
+// providerFile writes a file of sign-in providers.
+func providerFile(t testing.TB, mode os.FileMode, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "oidc.json")
+	if err := os.WriteFile(path, []byte(content), mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func TestACompleteEnvironmentIsReadWhole(t *testing.T) {
@@ -65,6 +78,7 @@ func TestACompleteEnvironmentIsReadWhole(t *testing.T) {
 		Proxies:    []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")},
 		Limits:     mcp.Limits{PerAgent: 60, PerIP: 240, Span: time.Minute},
 		Codes:      delivery.SketchCodes(),
+		SignIn:     []signin.Provider{{ID: "corp", Name: "Corp", Issuer: "https://id.corp.example", ClientID: "c1", ClientSecret: "hush"}},
 		Wallets:    true,
 	}
 	same := cmp.Comparer(func(a, b domain.Address) bool { return a.Is(b) })
@@ -133,6 +147,17 @@ func TestEachSettingIsCheckedForWhatItMeans(t *testing.T) {
 		{"SIDEQUEST_TRUSTED_PROXIES", "10.0.0.1", "networks"},
 		{"SIDEQUEST_WRITES_PER_AGENT", "0", "above zero"},
 		{"SIDEQUEST_WRITES_PER_IP", "many", "above zero"},
+		{"SIDEQUEST_WALLET_SIGN_IN", "yes", "on or off"},
+		{"SIDEQUEST_WALLET_SIGN_IN", "off", ""},
+		{"SIDEQUEST_OIDC_FILE", good["SIDEQUEST_OIDC_FILE"] + ".no", "no such file"},
+		{"SIDEQUEST_OIDC_FILE", providerFile(t, 0o644, `[]`), "others can read it"},
+		{"SIDEQUEST_OIDC_FILE", providerFile(t, 0o600, `{"clientSecret":"hush"`), "give a JSON list"},
+		{"SIDEQUEST_OIDC_FILE", providerFile(t, 0o600, `[{"id":"Corp","name":"C","issuer":"https://id.example","clientId":"c","clientSecret":"hush"}]`), "its id has"},
+		{"SIDEQUEST_OIDC_FILE", providerFile(t, 0o600, `[{"id":"a","issuer":"https://id.example","clientId":"c"}]`), "give it a name"},
+		{"SIDEQUEST_OIDC_FILE", providerFile(t, 0o600, `[{"id":"a","name":"A","issuer":"https://id.example"}]`), "clientId is missing"},
+		{"SIDEQUEST_OIDC_FILE", providerFile(t, 0o600, `[{"id":"a","name":"A","issuer":"http://id.example","clientId":"c"}]`), "uses https"},
+		{"SIDEQUEST_OIDC_FILE", providerFile(t, 0o600, `[{"id":"a","name":"A","issuer":"https://id.example?x","clientId":"c"}]`), "without query"},
+		{"SIDEQUEST_OIDC_FILE", providerFile(t, 0o600, `[{"id":"dev","name":"A","issuer":"https://id.example","clientId":"c"}]`), "is taken"},
 	} {
 		_, err := loadConfig(func(name string) string {
 			if name == tt.name {

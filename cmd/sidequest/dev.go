@@ -205,6 +205,7 @@ func banner(w io.Writer, addr, dir string, d *deployment, joined bool) {
 	}
 	fmt.Fprintf(w, `  MCP endpoint   %[1]s/mcp
   tools by REST  %[1]s/api/whoami
+  your pages     %[1]s/ for the operator: sign in, connections, approvals
   health         http://%[2]s/health   metrics http://%[2]s/metrics
   data           %[3]s
 
