@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -70,11 +71,14 @@ func (s *Server) spend(ctx context.Context, client registration, hash []byte) (s
 	return c, deadGrant()
 }
 
-// end revokes a grant for its client's sake.
+// end revokes a grant for its client's sake. This process knows of it at once, the
+// others within a second.
 func (s *Server) end(ctx context.Context, grantID, reason string) error {
 	cmd := domain.RevokeGrant{GrantID: grantID, Reason: reason}
-	_, err := carryOut(ctx, s.Store, domain.System, rand.Text(), "revoke_grant", cmd) // twice is no error
-	return err
+	if _, err := carryOut(ctx, s.Store, domain.System, rand.Text(), "revoke_grant", cmd); err != nil { // twice is no error
+		return err
+	}
+	return s.Grants.look(ctx, time.Now())
 }
 
 // proves says whether a verifier is the one of an S256 challenge (RFC 7636 §4.6).

@@ -159,7 +159,7 @@ func TestAConsentGivesNothingThatWasNotAskedFor(t *testing.T) {
 			b := newBrowser()
 			clientID := s.registerClient(t, callback, "https://client.example/"+url.PathEscape(name))
 			_, grantID := b.allow(t, s, b.pending(t, s, asks(clientID, map[string]string{"scope": tt.scope})), tt.d)
-			grant, err := s.Grants.Live(t.Context(), grantID)
+			grant, err := s.Grants.LiveNow(t.Context(), grantID)
 			if err != nil || grant.AgentKey != tt.d.AgentKey {
 				t.Fatalf("grant = %+v, %v", grant, err)
 			}
@@ -199,7 +199,7 @@ func TestASecondConsentWidensTheGrantOfTheSameClientAgentAndPlace(t *testing.T) 
 		b := newBrowser()
 		params := asks(clientID, map[string]string{"redirect_uri": redirect, "resource": issuer + board, "scope": scope})
 		_, id := b.allow(t, s, b.pending(t, s, params), d)
-		grant, err := s.Grants.Live(t.Context(), id)
+		grant, err := s.Grants.LiveNow(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -133,10 +133,13 @@ func (s *Server) refresh(ctx context.Context, client registration, form url.Valu
 	case !good:
 		s.Log.WarnContext(ctx, "a refresh token was used twice", "grant", grantID, "client", client.ID)
 		_, err := carryOut(ctx, s.Store, domain.System, "reuse-"+grantID, "record_reuse", domain.RecordReuse{GrantID: grantID})
-		if err != nil {
-			return issue{}, err
+		if err == nil {
+			err = s.Grants.look(ctx, time.Now())
 		}
-		return issue{}, deadGrant()
+		if err == nil {
+			err = deadGrant()
+		}
+		return issue{}, err
 	}
 	successor := s.Refresh.derive(token.line, salt, token.seq+1).String()
 	return issue{grantID: grantID, grant: grant, refresh: successor}, nil

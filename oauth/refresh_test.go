@@ -179,6 +179,21 @@ func TestARefreshGivesWhatTheGrantAllowsByThen(t *testing.T) {
 	wantError(t, next(""), http.StatusBadRequest, invalidGrant)
 }
 
+func TestATokenOfAMomentAgoIsGoodWhereItsConsentIsNotKnownYet(t *testing.T) {
+	t.Parallel()
+	d := newDeployment(t)
+	s := d.serve(t)
+	l := s.logIn(t, domain.ScopeRead)
+	there := d.process(t).grants(t) // it follows nothing and knows what it loaded
+	v := NewVerifier(s.Keys, issuer, there)
+	execute(t, s.process.store, domain.WidenGrant{GrantID: l.grant, Scopes: []string{domain.ScopeHire}})
+	r := s.refreshed(t, l.client, l.refresh, nil)
+	who, err := v.Verify(t.Context(), r.text("access_token"), resource)
+	if err != nil || !domain.ScopesAllow(who.Scopes, domain.ScopeHire) {
+		t.Errorf("principal = %+v, %v", who, err)
+	}
+}
+
 func TestASetupGrantBecomesThatOfAnAgentAtTheNextRefresh(t *testing.T) {
 	t.Parallel()
 	s := newDeployment(t).serve(t)

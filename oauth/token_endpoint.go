@@ -103,7 +103,7 @@ func (s *Server) mint(ctx context.Context, g issue) (tokenAnswer, error) {
 // resource that the form names, if it names one. Everything that is the grant's
 // matter is invalid_grant, the one code at which clients begin anew.
 func (s *Server) liveFor(ctx context.Context, client registration, grantID string, form url.Values) (domain.Grant, error) {
-	grant, err := s.Grants.Live(ctx, grantID)
+	grant, err := s.Grants.LiveNow(ctx, grantID)
 	switch {
 	case err != nil:
 		return domain.Grant{}, err

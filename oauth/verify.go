@@ -63,6 +63,11 @@ func (v *Verifier) Verify(ctx context.Context, bearer, resource string) (Princip
 	if err != nil {
 		return Principal{}, err
 	}
+	if v.behind(c, grant) {
+		if grant, err = v.grants.LiveNow(ctx, c.GrantID); err != nil {
+			return Principal{}, err
+		}
+	}
 	// What the token repeats of its grant must agree with it.
 	setUp := c.Subject == setupSubject(c.GrantID)
 	if string(grant.AgentKey) != c.Subject && !setUp || grant.ClientID != c.ClientID || grant.Resource != resource {
@@ -84,6 +89,22 @@ func (v *Verifier) Verify(ctx context.Context, bearer, resource string) (Princip
 		Proposed: grant.Proposed,
 		Resource: resource,
 	}, nil
+}
+
+// justIssued is how old a token is at most that may know more of its grant than
+// this process does.
+const justIssued = 5 * time.Second
+
+// behind says whether a token of a moment ago has more than its grant, as far as
+// is known here: another process may have issued it when the operator had just
+// allowed more, or had given the connection its agent. A client that was sent away
+// now would think that it got nothing.
+func (v *Verifier) behind(c claims, grant domain.Grant) bool {
+	if time.Since(c.IssuedAt.Time) > justIssued {
+		return false
+	}
+	unknown := func(scope string) bool { return !domain.ScopesAllow(grant.Scopes, scope) }
+	return c.Subject != setupSubject(c.GrantID) && (c.Subject != string(grant.AgentKey) || slices.ContainsFunc(strings.Fields(c.Scope), unknown))
 }
 
 // common returns the scopes that both lists allow, some by implication.

@@ -32,6 +32,7 @@ func memory(t testing.TB) (*Keys, *Verifier) {
 	}
 	keys := withRing(ring)
 	g := &Grants{
+		turn:  make(chan struct{}, 1),
 		fresh: time.Now().Add(time.Hour), // it needs no look at the log
 		entries: map[string]*entry{
 			"gr_live": {grant: domain.Grant{

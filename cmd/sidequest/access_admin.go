@@ -23,7 +23,7 @@ func rotateKeys(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	if flags.NArg() > 0 {
 		return errors.New("rotate-keys takes no argument")
 	}
-	return administerAccess(ctx, stderr, func(ctx context.Context, store *eventstore.Store, vault secret.Vault) error {
+	return administerAccess(ctx, stderr, func(ctx context.Context, _ *eventstore.Store, vault secret.Vault) error {
 		keys, err := oauth.LoadKeys(ctx, vault)
 		if err != nil {
 			return err

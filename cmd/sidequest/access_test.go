@@ -49,7 +49,7 @@ func whoamiStatus(t *testing.T, origin, bearer string, want int) {
 
 func publishedKeys(t *testing.T, origin string) int {
 	t.Helper()
-	resp, err := http.Get(origin + "/jwks") //nolint:noctx // the test ends soon enough
+	resp, err := http.Get(origin + "/jwks")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,9 @@ func TestAClientCanBeRegisteredByThoseWhoRunTheDeployment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var answer struct{ Error string }
+		var answer struct {
+			Error string `json:"error"`
+		}
 		if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || answer.Error != want {
 			t.Errorf("%d %s, %v; want %s", resp.StatusCode, answer.Error, err, want)
 		}

