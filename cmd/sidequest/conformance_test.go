@@ -65,7 +65,7 @@ func TestTheRealServerPassesTheConformanceSuiteWhereItNeedsNoFixtures(t *testing
 
 func passes(t *testing.T, suite conformancetest.Suite, scenario string, options ...string) {
 	t.Helper()
-	results, err := suite.Run(t.Context(), append([]string{"--scenario", scenario}, options...)...)
+	results, _, err := suite.Run(t.Context(), append([]string{"--scenario", scenario}, options...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -41,6 +42,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("conformance", flag.ContinueOnError)
 	modules := flags.String("modules", "interop/node_modules", "where the suite and its Node are installed")
 	save := flags.String("out", "bench/out/conformance.json", "where the rows are saved")
+	failures := flags.String("expected", "mcp/conformance/expected-failures.yml", "what may fail, and why")
 	serve := flags.Bool("serve", false, "serve the fixtures only, until interrupted")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -56,17 +58,27 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return nil
 	}
 	suite := conformancetest.Suite{Modules: *modules, URL: origin + "/mcp"}
-	results := map[string][]conformancetest.Scenario{}
+	expected, err := filepath.Abs(*failures)
+	if err != nil {
+		return err
+	}
+	results, content := map[string][]conformancetest.Scenario{}, true
 	for _, g := range groups() {
 		if results[g.run[1]] != nil {
 			continue // it was run with another group
 		}
 		fmt.Fprintln(out, "running", g.run[1])
-		if results[g.run[1]], err = suite.Run(ctx, g.run...); err != nil {
+		var passed bool
+		if results[g.run[1]], passed, err = suite.Run(ctx, append(slices.Clone(g.run), "--expected-failures", expected)...); err != nil {
 			return err
 		}
+		content = content && passed
 	}
-	return report(out, *save, results)
+	err = report(out, *save, results)
+	if err == nil && !content {
+		err = errors.New("the suite is not content, or " + *failures + " expects what does not fail")
+	}
+	return err
 }
 
 // start serves the fixtures on a free port of this machine.

@@ -40,15 +40,16 @@ type check struct {
 }
 
 // Run runs the scenarios that the options name and returns what became of them, in
-// the order of their names. That some fail is no error.
-func (s Suite) Run(ctx context.Context, options ...string) ([]Scenario, error) {
+// the order of their names, and whether the suite itself is content. That some fail
+// is no error. Paths among the options are absolute.
+func (s Suite) Run(ctx context.Context, options ...string) (all []Scenario, content bool, err error) {
 	modules, err := filepath.Abs(s.Modules)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	folder, err := os.MkdirTemp("", "conformance-")
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	program := filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js")
@@ -58,22 +59,22 @@ func (s Suite) Run(ctx context.Context, options ...string) ([]Scenario, error) {
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	err = cmd.Run()
+	content = err == nil
 	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && (!failed || ctx.Err() != nil) {
-		return nil, fmt.Errorf("run the conformance suite; make interop/node_modules installs it: %w", err)
+		return nil, false, fmt.Errorf("run the conformance suite; make interop/node_modules installs it: %w", err)
 	}
 	files, err := filepath.Glob(filepath.Join(folder, "*", "checks.json"))
 	if err != nil || len(files) == 0 {
-		return nil, fmt.Errorf("the conformance suite left no results: %s", output.String())
+		return nil, false, fmt.Errorf("the conformance suite left no results: %s", output.String())
 	}
-	var all []Scenario
 	for _, file := range files {
 		scenario, err := read(file)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		all = append(all, scenario)
 	}
-	return all, nil
+	return all, content, nil
 }
 
 // stamp is what the suite adds to the name of a scenario's folder.
