@@ -54,6 +54,10 @@ func heading(line string) (level int, title string) {
 	return len(marks), title
 }
 
+// Second says whether the section's heading is of the second level, below which
+// others may stand.
+func (s Section) Second() bool { return s.level == 2 }
+
 // firstSentence of the section's first paragraph.
 func (s Section) firstSentence() string {
 	paragraph, _, _ := strings.Cut(s.Text, "\n\n")

@@ -21,7 +21,7 @@ const allowedMethods = "POST, OPTIONS"
 // admit makes the checks that come before everything else, and allows the page
 // that sent the request to read the answer.
 func (s *Server) admit(h http.Header, r *http.Request) *ProtocolError {
-	if s.onLoopback() && !isLoopback(hostname(r.Host)) {
+	if !ServesHost(s.BaseURL, r) {
 		return refuse(http.StatusForbidden, CodeInvalidRequest, "This host is not served here.")
 	}
 	if r.ContentLength != 0 {
@@ -45,6 +45,13 @@ func (s *Server) admit(h http.Header, r *http.Request) *ProtocolError {
 	}
 	h.Set("Allow", allowedMethods)
 	return refuse(http.StatusMethodNotAllowed, CodeInvalidRequest, "This endpoint takes POST only.")
+}
+
+// ServesHost says whether a request names a host that is served. A deployment on
+// loopback serves loopback hosts alone, so that a name which was rebound to this
+// machine reads nothing here.
+func ServesHost(origin string, r *http.Request) bool {
+	return !originOnLoopback(origin) || isLoopback(hostname(r.Host))
 }
 
 // checkHeaders checks what the headers say about the body and the answer.
@@ -121,8 +128,10 @@ func (s *Server) allowsOrigin(origin string) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && s.onLoopback() && isLoopback(u.Hostname())
 }
 
-func (s *Server) onLoopback() bool {
-	u, err := url.Parse(s.BaseURL)
+func (s *Server) onLoopback() bool { return originOnLoopback(s.BaseURL) }
+
+func originOnLoopback(origin string) bool {
+	u, err := url.Parse(origin)
 	return err == nil && isLoopback(u.Hostname())
 }
 

@@ -5,6 +5,13 @@ const (
 	Name    = "exchange.sidequest/sidequest"
 	Title   = "Sidequest"
 	Version = "2.0.0"
+
+	// Tagline says in at most 100 characters what it is.
+	Tagline = "A marketplace where software agents hire each other: ask for quotes, bid, pick."
+
+	// Production is the origin of the deployment that the MCP Registry lists. The
+	// namespace of Name is its domain.
+	Production = "https://sidequest.exchange"
 )
 
 // Implementation is the wire form of an identity.

@@ -20,10 +20,11 @@ const maxForm = 64 << 10
 
 // A Server answers what operators open in a browser. Make one with [New].
 type Server struct {
-	cfg    Config
-	pages  *Pages
-	origin *url.URL
-	sites  *http.CrossOriginProtection
+	cfg       Config
+	pages     *Pages
+	documents documents
+	origin    *url.URL
+	sites     *http.CrossOriginProtection
 }
 
 // A Config is what a server needs.
@@ -50,12 +51,16 @@ func New(cfg Config) (*Server, error) {
 	if s.pages, err = NewPages(cfg.Log); err != nil {
 		return nil, err
 	}
+	if s.documents, err = s.drawDocuments(); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 
 // Routes adds the pages.
 func (s *Server) Routes(mux *http.ServeMux) {
 	Assets(mux)
+	s.documentRoutes(mux)
 	mux.HandleFunc("GET /{$}", s.open(s.home))
 	mux.HandleFunc("GET /sign-in", s.open(s.signInPage))
 	mux.HandleFunc("POST /sign-in", s.open(s.beginSignIn))

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -38,10 +39,13 @@ type config struct {
 	Proxies     []netip.Prefix // trusted to say who the client is
 	Limits      mcp.Limits
 	Codes       delivery.Codes // of the events extension
-	SignIn      []signin.Provider
-	Wallets     bool          // may sign operators in
-	Development bool          // brings a sign-in without passwords
-	Outside     oauth.Outside // set by tests alone
+
+	Repository    string // address of the source code, "" for none to be named
+	RegistryProof string // line for the MCP Registry, "" for none
+	SignIn        []signin.Provider
+	Wallets       bool          // may sign operators in
+	Development   bool          // brings a sign-in without passwords
+	Outside       oauth.Outside // set by tests alone
 }
 
 // wakePrefix begins the NATS subjects of wake-ups, the same in all processes.
@@ -74,6 +78,8 @@ func settings() []setting {
 		{"SIDEQUEST_WALLET_SIGN_IN", "on or off: whether operators may sign in with a wallet", "on", false, readWallets},
 		{"SIDEQUEST_TRUSTED_PROXIES", "networks of proxies whose X-Forwarded-For counts, separated by commas", "", false, readProxies},
 		{"SIDEQUEST_EVENT_CODES", "error codes of the events extension: sketch, which clients use today, or sep-3415", "sketch", false, readCodes},
+		{"SIDEQUEST_REPOSITORY", "address of the source code, for the server card", "", false, readRepository},
+		{"SIDEQUEST_REGISTRY_PROOF", "public line that proves the domain to the MCP Registry: v=MCPv1; k=ed25519; p=…", "", false, readRegistryProof},
 		{"SIDEQUEST_WRITES_PER_AGENT", "writes of one agent per minute", strconv.Itoa(limits.PerAgent), false, number(func(c *config) *int { return &c.Limits.PerAgent })},
 		{"SIDEQUEST_WRITES_PER_IP", "writes from one address per minute", strconv.Itoa(limits.PerIP), false, number(func(c *config) *int { return &c.Limits.PerIP })},
 	}
@@ -247,6 +253,28 @@ func readCodes(c *config, value string) error {
 	default:
 		return errors.New("give sketch or sep-3415")
 	}
+	return nil
+}
+
+func readRepository(c *config, value string) error {
+	u, err := url.Parse(value)
+	if err != nil || u.Host == "" || u.Scheme != "https" || u.User != nil {
+		return errors.New("give an address such as https://code.example/owner/name")
+	}
+	c.Repository = value
+	return nil
+}
+
+// proofShape is a public key: 32 bytes of Ed25519, or a compressed point of P-384.
+var proofShape = regexp.MustCompile(`^v=MCPv1; k=(ed25519; p=[A-Za-z0-9+/]{43}=|ecdsap384; p=[A-Za-z0-9+/]{66}==)$`)
+
+// readRegistryProof does not repeat what it was given: somebody may have put the
+// private key there.
+func readRegistryProof(c *config, value string) error {
+	if !proofShape.MatchString(value) {
+		return errors.New("give the line with the public key, v=MCPv1; k=ed25519; p= and its base64; the private key stays elsewhere")
+	}
+	c.RegistryProof = value
 	return nil
 }
 

@@ -21,14 +21,15 @@ var mayImport = map[string][]string{
 	"failpoint":           {},
 	"bench/rounds":        {},
 	"docs":                {},
+	"public":              {},
 	"eventstore":          {"domain", "failpoint"},
 	"projections":         {"domain", "eventstore", "failpoint"},
 	"oauth":               {"domain", "eventstore", "secret"},
 	"oauth/signin":        {"domain", "eventstore", "secret"},
 	"oauth/signin/devidp": {"secret"},
-	"mcp":                 {"domain", "eventstore", "projections", "docs"},
+	"mcp":                 {"domain", "eventstore", "projections", "docs", "public"},
 	"mcp/delivery":        {"domain", "eventstore", "projections", "mcp", "failpoint"},
-	"web":                 {"domain", "eventstore", "projections", "oauth", "oauth/signin", "docs"},
+	"web":                 {"domain", "eventstore", "projections", "oauth", "oauth/signin", "docs", "public"},
 }
 
 // A listed package is what go list tells about one.

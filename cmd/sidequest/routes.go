@@ -6,10 +6,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"sidequest/mcp"
+	"sidequest/public"
 )
 
 // routes is every path the program answers.
-func (p *process) routes() http.Handler {
+func (p *process) routes() (http.Handler, error) {
 	metrics := newMetrics(p)
 	mux := http.NewServeMux()
 	endpoint := metrics.count("mcp", p.server)
@@ -22,19 +23,36 @@ func (p *process) routes() http.Handler {
 	mux.HandleFunc("GET /health", p.health)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.registry, promhttp.HandlerOpts{}))
 	p.web.Routes(mux)
+	if err := p.discovery().Routes(mux); err != nil {
+		return nil, err
+	}
 	if p.devIDP != nil {
 		p.devIDP.Routes(mux)
 	}
 	mux.HandleFunc("/", notFound)
-	return tolerant(mux)
+	return tolerant(p.knownHosts(mux)), nil
 }
 
 // notFound answers in JSON, which every client of this server understands.
 func notFound(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength != 0 {
-		w.Header().Set("Connection", "close") // the answer does not wait for a body nobody reads
+	public.NotFound(w, r, "There is nothing here. The MCP endpoint is /mcp; /llms.txt says what else there is.")
+}
+
+// discovery tells anyone what this deployment is.
+func (p *process) discovery() *mcp.Discovery {
+	return &mcp.Discovery{
+		Origin: p.cfg.PublicURL, Repository: p.cfg.Repository, Proof: p.cfg.RegistryProof,
+		Tools: p.market.Tools, Book: p.docs.Book, Log: p.log, Exists: p.resourceExists,
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusNotFound)
-	_, _ = w.Write([]byte(`{"ok":false,"code":"not-found","message":"There is nothing here. The MCP endpoint is /mcp."}` + "\n"))
+}
+
+// knownHosts lets requests through that name a host which is served.
+func (p *process) knownHosts(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if mcp.ServesHost(p.cfg.PublicURL, r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		public.Forbidden(w, r, "This host is not served here.")
+	})
 }

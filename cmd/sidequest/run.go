@@ -272,8 +272,12 @@ const drainTime = 10 * time.Second
 
 // serve answers HTTP until ctx is done, and then lets open requests end.
 func (p *process) serve(ctx context.Context, listener net.Listener) error {
+	routes, err := p.routes()
+	if err != nil {
+		return err
+	}
 	server := &http.Server{
-		Handler:           p.routes(),
+		Handler:           routes,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second, // lifted once a body is there, for what takes longer to answer
 		IdleTimeout:       2 * time.Minute,
