@@ -335,8 +335,9 @@ func FuzzState(f *testing.F) {
 		if _, opens := s.open([]byte("b"), text); opens {
 			t.Errorf("%q opens for another call", text)
 		}
-		if state, opens := s.open([]byte("a"), text); opens && (text != sealed || string(state) != "state") {
-			t.Errorf("%q opens", text)
+		// The processes that look seal a seed each, under one key.
+		if state, opens := s.open([]byte("a"), text); opens && string(state) != "state" {
+			t.Errorf("%q opens as %q", text, state)
 		}
 	})
 }
