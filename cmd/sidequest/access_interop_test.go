@@ -3,13 +3,15 @@ package main
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"os/exec"
 	"path/filepath"
@@ -54,11 +56,11 @@ type headless struct {
 }
 
 // publicly starts a replica at the address its clients know, with an operator.
-func (m *market) publicly(t *testing.T) *headless {
+func (m *market) publicly(t *testing.T, changes ...func(*config)) *headless {
 	t.Helper()
 	addr := "127.0.0.1:" + freePort(t)
 	m.Issuer = "http://" + addr
-	m.start(t, func(c *config) { c.Addr, c.PublicURL = addr, "http://"+addr })
+	m.start(t, append(changes, func(c *config) { c.Addr, c.PublicURL = addr, "http://"+addr })...)
 	h := &headless{agent: m.join(t, 1, "ann")[0].key}
 	ready, done := make(chan error, 1), make(chan error, 1)
 	ctx, stop := context.WithCancel(context.Background())
@@ -241,18 +243,43 @@ func TestThePublicSuiteForAuthorizationServersPasses(t *testing.T) {
 	t.Log(said.String())
 }
 
+// publishClient serves the metadata of a client over TLS and returns its id, with
+// what lets a server fetch it.
+func publishClient(t *testing.T, redirect string) (id string, outside oauth.Outside) {
+	t.Helper()
+	web := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"client_id":"https://%s/client.json","client_name":"go-sdk","redirect_uris":[%q]}`, r.Host, redirect)
+	}))
+	t.Cleanup(web.Close)
+	addr := netip.MustParseAddrPort(web.Listener.Addr().String())
+	roots := x509.NewCertPool()
+	roots.AddCert(web.Certificate())
+	return web.URL + "/client.json", oauth.Outside{Roots: roots, Ports: []uint16{addr.Port()}, Loopback: true}
+}
+
 func TestTheGoSDKLogsInAndStepsUp(t *testing.T) {
 	t.Parallel()
-	m := openMarket(t)
-	h := m.publicly(t)
 	const callback = "http://127.0.0.1:49155/callback"
-	consents := 0
-	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+	id, outside := publishClient(t, callback)
+	m := openMarket(t)
+	h := m.publicly(t, func(c *config) { c.Outside = outside })
+	m.command(t, "board", "create", "acme")
+	registers := auth.AuthorizationCodeHandlerConfig{
 		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{
-			Metadata: &oauthex.ClientRegistrationMetadata{ClientName: "go-sdk " + rand.Text()[:4], RedirectURIs: []string{callback}},
+			Metadata: &oauthex.ClientRegistrationMetadata{ClientName: "go-sdk", RedirectURIs: []string{callback}},
 		},
-		RedirectURL: callback,
-		AuthorizationCodeFetcher: func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+	}
+	publishes := auth.AuthorizationCodeHandlerConfig{ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: id}}
+	for _, tt := range []struct {
+		path string
+		cfg  auth.AuthorizationCodeHandlerConfig
+	}{
+		{"/mcp", registers}, {"/MCP/", publishes}, {"/b/acme/mcp", publishes}, {"/B/Acme/mcp/", registers},
+	} {
+		consents := 0
+		tt.cfg.RedirectURL = callback
+		tt.cfg.AuthorizationCodeFetcher = func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 			consents++
 			location, err := h.consent(ctx, args.URL, nil)
 			if err != nil {
@@ -264,25 +291,44 @@ func TestTheGoSDKLogsInAndStepsUp(t *testing.T) {
 			}
 			q := u.Query()
 			return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
-		},
-	})
+		}
+		connectAndStepUp(t, m.Issuer+tt.path, &tt.cfg)
+		if consents != 2 {
+			t.Errorf("%s: its operator was asked %d times, want once to connect and once for more", tt.path, consents)
+		}
+	}
+	live, err := h.server.Grants.OfAgent(t.Context(), h.agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int{}
+	for _, g := range live {
+		if g.RedirectURI != "" { // a development token has none
+			found[g.Resource]++
+		}
+	}
+	if want := map[string]int{m.Issuer + "/mcp": 2, m.Issuer + "/b/acme/mcp": 2}; !maps.Equal(found, want) {
+		t.Errorf("grants by resource = %v, want %v", found, want)
+	}
+}
+
+func connectAndStepUp(t *testing.T, endpoint string, cfg *auth.AuthorizationCodeHandlerConfig) {
+	t.Helper()
+	handler, err := auth.NewAuthorizationCodeHandler(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	client := gosdk.NewClient(&gosdk.Implementation{Name: "interop", Version: "1"}, nil)
-	session, err := client.Connect(t.Context(), &gosdk.StreamableClientTransport{Endpoint: m.Issuer + "/mcp", OAuthHandler: handler}, nil)
+	session, err := client.Connect(t.Context(), &gosdk.StreamableClientTransport{Endpoint: endpoint, OAuthHandler: handler}, nil)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", endpoint, err)
 	}
 	defer session.Close()
 	if _, err := session.CallTool(t.Context(), &gosdk.CallToolParams{Name: "whoami"}); err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", endpoint, err)
 	}
 	answer, err := session.CallTool(t.Context(), &gosdk.CallToolParams{Name: "close_request", Arguments: map[string]any{"requestId": "rq_none", "operationKey": "k"}})
 	if err != nil || !answer.IsError {
-		t.Fatalf("close_request = %+v, %v", answer, err)
-	}
-	if consents != 2 {
-		t.Errorf("its operator was asked %d times, want once to connect and once for more", consents)
+		t.Fatalf("%s: close_request = %+v, %v", endpoint, answer, err)
 	}
 }
