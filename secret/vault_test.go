@@ -180,3 +180,34 @@ func TestTheProgramsRoleCannotRenameOrRemoveASecret(t *testing.T) {
 		}
 	}
 }
+
+func TestProcessesThatChangeASecretAtOnceLoseNoChange(t *testing.T) {
+	t.Parallel()
+	const processes = 8
+	keys, _ := newKeys(t)
+	vault := secret.Vault{Pool: newPool(t), Keys: keys}
+	if _, err := vault.GetOrCreate(t.Context(), "a", func() ([]byte, error) { return nil, nil }); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, processes)
+	for range processes {
+		go func() {
+			ended <- vault.Update(t.Context(), "a", func(value []byte) ([]byte, error) { return append(value, 'x'), nil })
+		}()
+	}
+	for range processes {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	broken := errors.New("no change")
+	if err := vault.Update(t.Context(), "a", func([]byte) ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
+		t.Errorf("a change that fails: %v", err)
+	}
+	if err := vault.Update(t.Context(), "b", func(value []byte) ([]byte, error) { return value, nil }); err == nil {
+		t.Error("a secret that is not there was changed")
+	}
+	if value, err := vault.GetOrCreate(t.Context(), "a", random); err != nil || string(value) != strings.Repeat("x", processes) {
+		t.Errorf("it is %q, %v", value, err)
+	}
+}
