@@ -43,6 +43,13 @@ const (
 	FeedSent   Point = "feed.sent"   // frames are on the wire of one stream
 )
 
+// The points on the way of a notice to a webhook.
+const (
+	HookClaimed  Point = "hook.claimed"  // lanes are leased, nothing is sent
+	HookSent     Point = "hook.sent"     // a receiver answered, and nobody else knows
+	HookRecorded Point = "hook.recorded" // that it did is committed
+)
+
 // The points of what runs under a lease.
 const (
 	ExpiryDue      Point = "expiry.due"      // a request is about to be recorded as expired
@@ -51,7 +58,8 @@ const (
 	SealStored     Point = "seal.stored"     // committed
 )
 
-// All returns every point there is.
+// All returns every point that agents and commands come by, which is every one but
+// those of [Webhooks].
 func All() []Point {
 	return []Point{
 		WriteLooked, WriteAppending, WriteCommitted, WriteAnswered,
@@ -61,3 +69,6 @@ func All() []Point {
 		ExpiryDue, ExpiryRecorded, SealSigned, SealStored,
 	}
 }
+
+// Webhooks returns the points that are come by where there is a receiver.
+func Webhooks() []Point { return []Point{HookClaimed, HookSent, HookRecorded} }

@@ -21,7 +21,7 @@ import (
 // nobody hears of what they cannot yet read.
 var Feed = Projection{
 	Name:    "feed",
-	Version: 2,
+	Version: 3,
 	Tables: `
 		CREATE TABLE feed_item (
 			board       text COLLATE "C" NOT NULL,

@@ -66,6 +66,8 @@ func notices(e eventstore.Recorded) []notice {
 		return questioned(domain.ApprovalID(e.Stream.ID()), event)
 	case domain.ApprovalDecided:
 		return answered(domain.ApprovalID(e.Stream.ID()), event)
+	case domain.WebhookHalted:
+		return []notice{halted(e.Stream.ID(), event)}
 	}
 	return nil
 }
@@ -142,6 +144,24 @@ func lost(id string, losers []domain.Loser, how string) []notice {
 		})
 	}
 	return all
+}
+
+// halted tells an agent that it is not being told: one that hears by webhook alone
+// finds this in its inbox when it comes to look.
+func halted(id string, event domain.WebhookHalted) notice {
+	n := notice{
+		feed:     FeedInbox,
+		audience: string(event.AgentKey),
+		kind:     "webhook." + event.State,
+		summary: fmt.Sprintf("Deliveries to webhook %s fail since %s (%s); it goes on trying, and to subscribe again makes it try at once.",
+			id, clock(event.FailingSince), event.Reason),
+		next: &domain.Step{Tool: "list_deliveries", Args: map[string]any{"subscriptionId": id}},
+	}
+	if event.State == domain.WebhookDisabled {
+		n.summary = fmt.Sprintf("Deliveries to webhook %s have ended after failing since %s (%s); subscribe again to go on.",
+			id, clock(event.FailingSince), event.Reason)
+	}
+	return n
 }
 
 func listQuotes(id string) *domain.Step {

@@ -27,9 +27,10 @@ var mayImport = map[string][]string{
 	"oauth":               {"domain", "eventstore", "secret"},
 	"oauth/signin":        {"domain", "eventstore", "secret"},
 	"oauth/signin/devidp": {"secret"},
-	"mcp":                 {"domain", "eventstore", "projections", "docs", "public"},
-	"mcp/delivery":        {"domain", "eventstore", "projections", "mcp", "failpoint"},
-	"web":                 {"domain", "eventstore", "projections", "oauth", "oauth/signin", "docs", "public"},
+	"webhook":             {"domain", "eventstore", "projections", "secret", "failpoint"},
+	"mcp":                 {"domain", "eventstore", "projections", "docs", "public", "webhook"},
+	"mcp/delivery":        {"domain", "eventstore", "projections", "mcp", "failpoint", "webhook"},
+	"web":                 {"domain", "eventstore", "projections", "oauth", "oauth/signin", "docs", "public", "webhook"},
 }
 
 // A listed package is what go list tells about one.

@@ -111,8 +111,12 @@ func (f *Feeds) list(_ context.Context, c *mcp.Call) (any, error) {
 // modes are the ways of delivery that are offered. On the main network push works
 // but is not offered: agents that do real business are to poll or take webhooks.
 func (f *Feeds) modes() []string {
-	if f.Network == domain.NetworkMain {
-		return []string{"poll"}
+	modes := []string{"poll"}
+	if f.Hooks != nil {
+		modes = append(modes, "webhook")
 	}
-	return []string{"poll", "push"}
+	if f.Network != domain.NetworkMain {
+		modes = append(modes, "push")
+	}
+	return modes
 }

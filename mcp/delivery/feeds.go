@@ -13,10 +13,11 @@ import (
 	"sidequest/eventstore"
 	"sidequest/mcp"
 	"sidequest/projections"
+	"sidequest/webhook"
 )
 
 // A Config is what the delivery of the feed needs. Every field must be set, but
-// Pace, whose zero value is [StandardPace].
+// Hooks, and Pace, whose zero value is [StandardPace].
 type Config struct {
 	DB      *pgxpool.Pool // with [projections.SearchPath]
 	Store   *eventstore.Store
@@ -24,6 +25,7 @@ type Config struct {
 	ChainID int64
 	Network string // [domain.NetworkTest] or [domain.NetworkMain]
 	Codes   Codes
+	Hooks   *webhook.Hooks // nil where there are no webhooks
 
 	// Revoked returns a channel that is closed once a grant is revoked, and is
 	// closed from the start if it already is.
@@ -79,17 +81,25 @@ func New(c Config) *Feeds {
 		draining: make(chan struct{}),
 	}
 	f.tail = newTail(c.DB, f.encodeAll)
+	if c.Hooks != nil {
+		f.tail.heard = c.Hooks.Stir
+	}
 	f.register = newRegister(c.DB, c.Store.Wake)
 	return f
 }
 
 // Methods returns the rows of the method table.
 func (f *Feeds) Methods() map[string]mcp.Method {
-	return map[string]mcp.Method{
+	methods := map[string]mcp.Method{
 		"events/list":   {Handle: f.list, AllowedInSetup: true},
 		"events/poll":   {Handle: f.poll},
 		"events/stream": {Handle: f.stream, Stream: true},
 	}
+	if f.Hooks != nil {
+		methods["events/subscribe"] = mcp.Method{Handle: f.subscribe}
+		methods["events/unsubscribe"] = mcp.Method{Handle: f.unsubscribe}
+	}
+	return methods
 }
 
 // Run follows the feed and renews the process's open streams until ctx is done.

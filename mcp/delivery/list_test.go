@@ -38,8 +38,8 @@ func list(t *testing.T, m *market, token string) listed {
 func TestTheListHasFourEventsWithTheWaysTheyAreDelivered(t *testing.T) {
 	t.Parallel()
 	for network, want := range map[string][]string{
-		domain.NetworkTest: {"poll", "push"},
-		domain.NetworkMain: {"poll"},
+		domain.NetworkTest: {"poll", "webhook", "push"},
+		domain.NetworkMain: {"poll", "webhook"},
 	} {
 		t.Run(network, func(t *testing.T) {
 			t.Parallel()

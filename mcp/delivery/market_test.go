@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,6 +26,7 @@ import (
 	"sidequest/mcp/delivery"
 	"sidequest/oauth"
 	"sidequest/projections"
+	"sidequest/webhook"
 )
 
 // The cast: ann hires; bob, cat and dan work.
@@ -40,6 +42,7 @@ type process struct {
 	pool   *pgxpool.Pool
 	grants *oauth.Grants
 	feeds  *delivery.Feeds
+	hooks  *webhook.Hooks
 	url    string
 	stop   context.CancelFunc // begins the end of the feeds
 }
@@ -52,9 +55,11 @@ type market struct {
 	people map[string]*person // by name
 	keys   atomic.Int64
 
-	prefix string // of the wake-ups of processes started from now on
-	idle   bool   // processes started from now on do no work on the views
-	narrow bool   // connections to processes started from now on hold little
+	prefix  string // of the wake-ups of processes started from now on
+	idle    bool   // processes started from now on do no work on the views
+	kekFile string // file of the key-encryption keys
+	trust   trust  // what webhooks of all processes may connect to
+	narrow  bool   // connections to processes started from now on hold little
 }
 
 // A person is an agent with a connection.
@@ -68,7 +73,10 @@ type person struct {
 // open makes a market with one process, a board and the cast.
 func open(t testing.TB, changes ...func(*delivery.Config)) *market {
 	t.Helper()
-	m := &market{db: eventstoretest.NewDB(t), nats: eventstoretest.NewNATS(t), people: map[string]*person{}, prefix: "test"}
+	m := &market{
+		db: eventstoretest.NewDB(t), nats: eventstoretest.NewNATS(t), people: map[string]*person{}, prefix: "test",
+		kekFile: filepath.Join(t.TempDir(), "kek.json"), trust: newTrust(t),
+	}
 	m.main = m.start(t, changes...)
 	do(t, m, "operator", domain.ConfigureBoard{Board: domain.Board{
 		Slug: "main", Name: "Main", RewardTokens: []domain.Token{usd}, Network: domain.NetworkTest, ChainID: 1337,
@@ -133,9 +141,11 @@ func (m *market) start(t testing.TB, changes ...func(*delivery.Config)) *process
 		DB: p.pool, Store: p.store, Cursors: cursors(), ChainID: 1337, Network: domain.NetworkTest,
 		Codes: delivery.SketchCodes(), Revoked: p.grants.Revoked, Now: time.Now, Log: log, Pace: delivery.StandardPace(),
 	}
+	c.Hooks = m.newHooks(t, p, log)
 	for _, change := range changes {
 		change(&c)
 	}
+	p.hooks = c.Hooks
 	p.feeds = delivery.New(c)
 	p.run(t, m.idle)
 	p.serve(t, m)
@@ -155,6 +165,7 @@ func (p *process) run(t testing.TB, idle bool) {
 	g.Go(func() error { return p.store.Run(ctx) })
 	g.Go(func() error { return p.grants.Run(ctx) })
 	g.Go(func() error { return p.feeds.Run(feedsCtx) })
+	g.Go(func() error { return p.hooks.Run(feedsCtx) })
 	for _, view := range projections.All() {
 		if idle {
 			break
@@ -191,7 +202,9 @@ func (p *process) serve(t testing.TB, m *market) {
 				grant = who.grant
 			}
 			live, err := p.grants.Live(r.Context(), grant)
-			return mcp.Caller{AgentKey: live.AgentKey, GrantID: grant, Scopes: live.Scopes, Board: "main"}, err
+			return mcp.Caller{
+				AgentKey: live.AgentKey, GrantID: grant, Operator: live.Operator, ClientID: live.ClientID, Scopes: live.Scopes, Board: "main",
+			}, err
 		},
 		BaseURL: "http://127.0.0.1",
 		Log:     p.feeds.Log,
@@ -309,4 +322,19 @@ func eventually(t testing.TB, what string, holds func() bool) {
 			t.Fatalf("waited in vain until %s", what)
 		}
 	}
+}
+
+// count asks the database for a number.
+func (m *market) count(t testing.TB, sql string, args ...any) (n int) {
+	t.Helper()
+	if err := m.main.pool.QueryRow(context.Background(), sql, args...).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// revoke revokes a grant.
+func (m *market) revoke(t testing.TB, grant string) {
+	t.Helper()
+	do(t, m, "operator", domain.RevokeGrant{GrantID: grant, Reason: "it is over"})
 }

@@ -3,10 +3,7 @@ package delivery
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
-
-	"github.com/go-json-experiment/json"
 
 	"sidequest/domain"
 	"sidequest/mcp"
@@ -132,9 +129,9 @@ func (f *Feeds) inTurn(ctx context.Context, read func() error) error {
 func (f *Feeds) encodeAll(rows []projections.FeedRow, epoch int) ([]entry, error) {
 	entries := make([]entry, len(rows))
 	for i, r := range rows {
-		b, err := json.Marshal(r.Occurrence(f.ChainID, f.Cursors.Encode(r.FeedID, epoch, r.Place)))
+		b, err := r.OccurrenceJSON(f.Cursors, f.ChainID, epoch)
 		if err != nil {
-			return nil, fmt.Errorf("encode feed row %s: %w", r.RowID, err)
+			return nil, err
 		}
 		r.Data = nil
 		entries[i] = entry{r, b}

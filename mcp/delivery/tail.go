@@ -22,7 +22,8 @@ const (
 type tail struct {
 	db     *pgxpool.Pool
 	encode func([]projections.FeedRow, int) ([]entry, error)
-	ready  chan struct{} // closed once it has a head
+	heard  func(map[projections.FeedID]bool) // told of feeds that have new rows
+	ready  chan struct{}                     // closed once it has a head
 
 	mu        sync.RWMutex
 	line      line
@@ -58,6 +59,7 @@ func newTail(db *pgxpool.Pool, encode func([]projections.FeedRow, int) ([]entry,
 	return &tail{
 		db:        db,
 		encode:    encode,
+		heard:     func(map[projections.FeedID]bool) {},
 		ready:     make(chan struct{}),
 		listeners: map[projections.FeedID]map[*listener]struct{}{},
 	}
@@ -222,6 +224,9 @@ func (t *tail) append(rows []projections.FeedRow, head projections.Place) error 
 	feeds := map[projections.FeedID]bool{}
 	for _, r := range rows {
 		feeds[r.FeedID] = true
+	}
+	if len(feeds) > 0 {
+		t.heard(feeds)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
