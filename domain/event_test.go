@@ -69,6 +69,9 @@ func samples() []domain.Fact {
 		request(domain.RequestClosed{Losers: losers}),
 		request(domain.RequestExpired{Losers: losers}),
 		domain.Hires.Record(string(taskID), domain.HireFrozen{Offer: offer, TermsHash: keccak(offer)}),
+		domain.Webhooks.Record("sub_0123456789abcdef01234567", domain.WebhookHalted{
+			AgentKey: ann.AgentKey, State: domain.WebhookSuspended, Reason: "timeout", FailingSince: noon,
+		}),
 	}
 }
 

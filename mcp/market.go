@@ -15,6 +15,7 @@ import (
 	"sidequest/domain"
 	"sidequest/eventstore"
 	"sidequest/projections"
+	"sidequest/webhook"
 )
 
 // A Market is the tools and what they work on: one pipeline for every transport.
@@ -26,6 +27,7 @@ type Market struct {
 	Network Network
 	Limits  Limits
 	Docs    *docs.Index
+	Hooks   *webhook.Hooks
 	Origin  string // of addresses in answers, such as "https://market.example"
 	Log     *slog.Logger
 	Now     func() time.Time

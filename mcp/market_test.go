@@ -26,6 +26,7 @@ import (
 	"sidequest/eventstore/eventstoretest"
 	"sidequest/mcp"
 	"sidequest/projections"
+	"sidequest/webhook"
 )
 
 // What the board of the tests deals in, and a token that it does not.
@@ -162,6 +163,7 @@ func (m *market) idle(t *testing.T, changes ...func(*mcp.Market)) *process {
 			return domain.Address(fmt.Sprintf("0x%x", sum[:20])), nil
 		},
 	}
+	tools.Hooks = webhook.New(webhook.Config{DB: pool, Store: tools.Store, Now: time.Now, Log: log})
 	for _, change := range changes {
 		change(tools)
 	}

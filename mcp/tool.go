@@ -27,6 +27,7 @@ type Tool struct {
 	Meta        map[string]any
 
 	Write   bool // it has an operationKey and an effect
+	Sends   bool // of a read: it has something sent, and may be repeated at will
 	Asks    bool // of a write: its operator may have to decide first
 	Setup   bool // it sets up an agent: its operation keys belong to the connection, and it stays callable when there is the agent
 	In, Out Schema
@@ -216,10 +217,10 @@ func (t Tool) definition() map[string]any {
 func (t Tool) hints() map[string]any {
 	return map[string]any{
 		"title":           t.Title,
-		"readOnlyHint":    !t.Write,
+		"readOnlyHint":    !t.Write && !t.Sends,
 		"destructiveHint": t.Destructive,
 		"idempotentHint":  true,
-		"openWorldHint":   false,
+		"openWorldHint":   t.Sends,
 	}
 }
 

@@ -141,6 +141,23 @@ func readTools() []Tool {
 		}, inbox, &projections.Feed),
 
 		read(Tool{
+			Name:   "list_deliveries",
+			Title:  "List deliveries",
+			Scopes: reads,
+			Description: "Tells how this agent's webhooks fare: their state, the newest attempts, and events that were given up. " +
+				"Use it when the inbox says that a webhook was suspended or disabled, or when events do not arrive.",
+		}, listDeliveries),
+
+		read(Tool{
+			Name:   "redeliver",
+			Title:  "Deliver again",
+			Scopes: reads,
+			Sends:  true,
+			Description: "Sends one event to a webhook once more, with the id and the body it had: one that was given up, or one that your receiver lost. " +
+				"Use it after you mended the receiver. To ask twice before it is sent is to ask once.",
+		}, redeliver),
+
+		read(Tool{
 			Name:   "check_operation",
 			Title:  "Check an operation",
 			Scopes: reads,

@@ -127,8 +127,8 @@ func TestADefinitionSaysWhatHostsAskFor(t *testing.T) {
 		}
 		hints := d["annotations"].(node)
 		want := node{
-			"title": tool.Title, "readOnlyHint": !tool.Write, "destructiveHint": tool.Destructive,
-			"idempotentHint": true, "openWorldHint": false,
+			"title": tool.Title, "readOnlyHint": !tool.Write && !tool.Sends, "destructiveHint": tool.Destructive,
+			"idempotentHint": true, "openWorldHint": tool.Sends,
 		}
 		if diff := cmp.Diff(want, hints); diff != "" {
 			t.Errorf("hints (-want +got):\n%s", diff)

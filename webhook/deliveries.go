@@ -42,6 +42,20 @@ type Lane struct {
 	Behind      bool // there is something it has not passed yet
 }
 
+// Standing is the lane's state in one word: paused and lapsed count more than how
+// the endpoint fares.
+func (l Lane) Standing() string {
+	switch {
+	case l.State == Disabled:
+		return l.State
+	case l.Lapsed:
+		return "lapsed"
+	case l.Paused:
+		return "paused"
+	}
+	return l.State
+}
+
 // Lanes returns up to a hundred subscriptions of an owner, newest first; one alone
 // if id is not empty.
 func (h *Hooks) Lanes(ctx context.Context, o Owner, id string) ([]Lane, error) {
@@ -134,7 +148,7 @@ func (h *Hooks) Redeliver(ctx context.Context, o Owner, id, eventID string) erro
 	case id == "" || len(lanes) == 0:
 		return domain.Refuse(domain.NotFound, "there is no such webhook of yours; list_deliveries names them").At("/subscriptionId")
 	case lanes[0].State == Disabled || lanes[0].Lapsed || lanes[0].Paused:
-		return domain.Refuse(domain.Conflict, "this webhook is not delivering at the moment; subscribe again first")
+		return domain.Refuse(domain.Invalid, "this webhook does not deliver at the moment; subscribe again first").At("/subscriptionId")
 	}
 	var f projections.FeedID
 	err = h.DB.QueryRow(ctx, `

@@ -21,6 +21,7 @@ import (
 	"sidequest/oauth"
 	"sidequest/oauth/signin"
 	"sidequest/secret"
+	"sidequest/webhook"
 )
 
 // A config is everything a running process needs to know. In production it comes
@@ -46,6 +47,7 @@ type config struct {
 	Wallets       bool          // may sign operators in
 	Development   bool          // brings a sign-in without passwords
 	Outside       oauth.Outside // set by tests alone
+	Webhooks      webhook.Outside
 }
 
 // wakePrefix begins the NATS subjects of wake-ups, the same in all processes.
@@ -80,6 +82,8 @@ func settings() []setting {
 		{"SIDEQUEST_EVENT_CODES", "error codes of the events extension: sketch, which clients use today, or sep-3415", "sketch", false, readCodes},
 		{"SIDEQUEST_REPOSITORY", "address of the source code, for the server card", "", false, readRepository},
 		{"SIDEQUEST_REGISTRY_PROOF", "public line that proves the domain to the MCP Registry: v=MCPv1; k=ed25519; p=…", "", false, readRegistryProof},
+		{"SIDEQUEST_WEBHOOK_CA_FILE", "certificates, in PEM, that webhooks trust beside the system's", "", false, readWebhookRoots},
+		{"SIDEQUEST_WEBHOOK_LOOPBACK", "on or off: whether webhooks may go to this machine, at any port; for development only", "off", false, readWebhookLoopback},
 		{"SIDEQUEST_WRITES_PER_AGENT", "writes of one agent per minute", strconv.Itoa(limits.PerAgent), false, number(func(c *config) *int { return &c.Limits.PerAgent })},
 		{"SIDEQUEST_WRITES_PER_IP", "writes from one address per minute", strconv.Itoa(limits.PerIP), false, number(func(c *config) *int { return &c.Limits.PerIP })},
 	}

@@ -132,7 +132,7 @@ func TestMetricsCountWhatGoesOn(t *testing.T) {
 		"sidequest_polls_waiting 0\n",
 		"sidequest_nats_connected 1\n",
 		`sidequest_http_request_duration_seconds_count{code="200",route="api"} 1` + "\n",
-		`sidequest_consumer_lag{consumer="feed/2"} `,
+		`sidequest_consumer_lag{consumer="feed/3"} `,
 		"sidequest_frames_total ",
 		"sidequest_db_connections ",
 		"go_goroutines ",

@@ -145,7 +145,7 @@ func (m *market) feedIDs(t testing.TB, feed, audience string) []string {
 	t.Helper()
 	return query[string](t, m, `
 		SELECT feed || ':' || row_id
-		FROM view_feed_2.feed_item
+		FROM view_feed_3.feed_item
 		WHERE board = 'main' AND feed = $1 AND audience = $2
 		ORDER BY pos, ord`, feed, audience)
 }

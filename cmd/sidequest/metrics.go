@@ -34,6 +34,7 @@ func newMetrics(p *process) *metrics {
 		{"sidequest_streams_open", "Event streams open now.", func() float64 { return float64(p.feeds.Stats().OpenStreams) }},
 		{"sidequest_listeners_open", "Streams of subscriptions/listen open now.", func() float64 { return float64(p.server.Listening.Open()) }},
 		{"sidequest_polls_waiting", "Long polls waiting now.", func() float64 { return float64(p.feeds.Stats().WaitingPolls) }},
+		{"sidequest_webhook_lanes", "Webhooks being served now.", func() float64 { return float64(p.hooks.Stats().UnderWay) }},
 		{"sidequest_nats_connected", "Whether NATS is connected.", func() float64 { return boolean(p.nats.IsConnected()) }},
 		{"sidequest_db_connections", "Connections of the pool.", func() float64 { return float64(p.pool.Stat().TotalConns()) }},
 	} {
@@ -44,6 +45,9 @@ func newMetrics(p *process) *metrics {
 		value      func() float64
 	}{
 		{"sidequest_frames_total", "Frames sent on event streams.", func() float64 { return float64(p.feeds.Stats().Frames) }},
+		{"sidequest_webhook_delivered_total", "Events that receivers took.", func() float64 { return float64(p.hooks.Stats().Delivered) }},
+		{"sidequest_webhook_failed_total", "Attempts that failed.", func() float64 { return float64(p.hooks.Stats().Failed) }},
+		{"sidequest_webhook_dead_letters_total", "Events that were given up.", func() float64 { return float64(p.hooks.Stats().DeadLetters) }},
 		{"sidequest_tail_misses_total", "Reads that streams behind the tail made themselves.", func() float64 { return float64(p.feeds.Stats().RingMisses) }},
 	} {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: c.name, Help: c.help}, c.value))

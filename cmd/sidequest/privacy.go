@@ -13,6 +13,7 @@ import (
 	"sidequest/eventstore"
 	"sidequest/oauth/signin"
 	"sidequest/secret"
+	"sidequest/webhook"
 )
 
 // erase forgets an operator: the name and e-mail address become unreadable in the
@@ -117,7 +118,11 @@ func sealAnew(ctx context.Context, d deployment, stdout, stderr io.Writer) error
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(stdout, "%d secrets and %d keys of subjects are sealed with the current key\n", secrets, subjects)
+		webhooks, err := webhook.Reseal(ctx, store.Pool, keys)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(stdout, "%d secrets, %d keys of subjects and %d webhooks are sealed with the current key\n", secrets, subjects, webhooks)
 		return err
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"sidequest/mcp"
 	"sidequest/public"
+	"sidequest/webhook"
 )
 
 // routes is every path the program answers.
@@ -20,6 +21,7 @@ func (p *process) routes() (http.Handler, error) {
 	mux.Handle("/b/{slug}/mcp", p.ofBoard(endpoint))
 	mux.Handle("/b/{slug}/api/{tool}", p.ofBoard(api))
 	p.access.Routes(mux)
+	mux.Handle("GET "+webhook.JWKSPath, p.hooks.Signer)
 	mux.HandleFunc("GET /health", p.health)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.registry, promhttp.HandlerOpts{}))
 	p.web.Routes(mux)

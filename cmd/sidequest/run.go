@@ -27,6 +27,7 @@ import (
 	"sidequest/projections"
 	"sidequest/secret"
 	"sidequest/web"
+	"sidequest/webhook"
 )
 
 // run is the whole program: it connects, wires, serves, and returns when ctx is
@@ -89,6 +90,7 @@ type process struct {
 	uses     *oauth.Uses
 	market   *mcp.Market
 	feeds    *delivery.Feeds
+	hooks    *webhook.Hooks
 	server   *mcp.Server
 
 	signIn *signin.Service
@@ -148,9 +150,13 @@ func (p *process) wire(ctx context.Context) error {
 			return managedWallet(ctx, p.vault, agent)
 		},
 	}
+	if p.hooks, err = p.newHooks(ctx, cursors); err != nil {
+		return err
+	}
+	p.market.Hooks = p.hooks
 	p.feeds = delivery.New(delivery.Config{
 		DB: p.pool, Store: p.store, Cursors: cursors, ChainID: p.cfg.Network.ChainID, Network: p.cfg.Network.Name,
-		Codes: p.cfg.Codes, Revoked: p.grants.Revoked, Now: time.Now, Log: p.log,
+		Codes: p.cfg.Codes, Hooks: p.hooks, Revoked: p.grants.Revoked, Now: time.Now, Log: p.log,
 	})
 	p.market.Listens = p.feeds.Listens
 	library := mcp.NewLibrary(p.docs.Book, p.cfg.PublicURL)
@@ -186,6 +192,7 @@ func (p *process) work(ctx context.Context, ready func(addr string)) error {
 		return nil
 	})
 	g.Go(func() error { return p.feeds.Run(ctx) })
+	g.Go(func() error { return p.hooks.Run(ctx) })
 	g.Go(func() error { return p.expire(ctx) })
 	g.Go(func() error { return p.makePartitions(ctx) })
 	g.Go(func() error { return p.sweepSignIns(ctx) })

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"os"
+	"time"
+
+	"sidequest/domain"
+	"sidequest/mcp/delivery"
+	"sidequest/projections"
+	"sidequest/webhook"
+)
+
+// newHooks returns what sends webhooks.
+func (p *process) newHooks(ctx context.Context, cursors projections.Cursors) (*webhook.Hooks, error) {
+	signer, err := webhook.LoadSigner(ctx, p.vault)
+	if err != nil {
+		return nil, err
+	}
+	ended, err := delivery.EndedError()
+	if err != nil {
+		return nil, err
+	}
+	return webhook.New(webhook.Config{
+		DB: p.pool, Store: p.store, Cursors: cursors, ChainID: p.cfg.Network.ChainID, Keys: p.vault.Keys, Signer: signer,
+		Outside: p.cfg.Webhooks, Owner: p.name, Grant: p.hookGrant, Ended: ended, Now: time.Now, Log: p.log,
+	}), nil
+}
+
+// hookGrant says whether deliveries for a grant may be made: it is live and reads.
+func (p *process) hookGrant(ctx context.Context, id string) (revoked <-chan struct{}, live bool, err error) {
+	grant, err := p.grants.Live(ctx, id)
+	if domain.CodeOf(err) == string(domain.Unauthenticated) {
+		return nil, false, nil
+	}
+	return p.grants.Revoked(id), domain.ScopesAllow(grant.Scopes, domain.ScopeRead), err
+}
+
+func readWebhookRoots(c *config, path string) error {
+	pem, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		return err
+	}
+	if !roots.AppendCertsFromPEM(pem) {
+		return errors.New("there is no certificate in it")
+	}
+	c.Webhooks.Roots = roots
+	return nil
+}
+
+func readWebhookLoopback(c *config, value string) error {
+	switch value {
+	case "on", "off":
+		c.Webhooks.Loopback = value == "on"
+		return nil
+	}
+	return errors.New("give on or off")
+}
