@@ -11,13 +11,15 @@ import (
 
 	"sidequest/domain"
 	"sidequest/eventstore"
+	"sidequest/oauth"
 	"sidequest/oauth/signin"
 	"sidequest/secret"
 	"sidequest/webhook"
 )
 
 // erase forgets an operator: the name and e-mail address become unreadable in the
-// log, in every copy of it and in every view.
+// log, in every copy of it and in every view, and what the operator had connected
+// may do nothing any more, since nobody answers for it.
 func erase(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) != 1 {
 		return errors.New("whom? usage: erase OPERATOR")
@@ -26,10 +28,7 @@ func erase(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() { ended <- store.Run(running) }()
-		erased := eraseOperator(ctx, store, args[0])
-		if erased == nil {
-			erased = signin.Forget(ctx, store.Pool, args[0])
-		}
+		erased := forget(ctx, store, args[0])
 		stop()
 		if err := errors.Join(erased, <-ended); err != nil {
 			return err
@@ -37,6 +36,14 @@ func erase(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		_, err := fmt.Fprintf(stdout, "operator %s is erased; the running server destroys the key within a second\n", args[0])
 		return err
 	})
+}
+
+// forget may be repeated until it has done everything.
+func forget(ctx context.Context, store *eventstore.Store, operator string) error {
+	if err := eraseOperator(ctx, store, operator); err != nil {
+		return err
+	}
+	return errors.Join(signin.Forget(ctx, store.Pool, operator), disconnect(ctx, store, operator))
 }
 
 func eraseOperator(ctx context.Context, store *eventstore.Store, id string) error {
@@ -47,6 +54,19 @@ func eraseOperator(ctx context.Context, store *eventstore.Store, id string) erro
 	op := eventstore.Operation{Owner: domain.System, Key: "erase-" + id, Tool: "erase_operator", ArgsHash: hash, At: time.Now()}
 	_, err = eventstore.Execute(ctx, store, op, domain.EraseOperator{OperatorID: id})
 	return err
+}
+
+// disconnect ends every connection of an operator who is erased.
+func disconnect(ctx context.Context, store *eventstore.Store, operator string) error {
+	grants, err := oauth.LoadGrants(ctx, store)
+	if err != nil {
+		return err
+	}
+	live, err := grants.OfOperator(ctx, operator)
+	if err != nil {
+		return err
+	}
+	return endGrants(ctx, store, live, "the operator was erased")
 }
 
 // keyfile makes the key file of a new deployment. One that is there stays.

@@ -273,13 +273,18 @@ func revokeTokens(ctx context.Context, store *eventstore.Store, name string) (in
 	if err != nil {
 		return 0, err
 	}
-	for done, grant := range live {
-		_, err := carryOut(ctx, store, domain.AgentKey(grant.Operator), ulid.Make().String(), "revoke_grant", domain.RevokeGrant{GrantID: grant.ID, Reason: "revoked by the developer"})
+	return len(live), endGrants(ctx, store, live, "revoked by the developer")
+}
+
+// endGrants revokes grants in the name of who gave them.
+func endGrants(ctx context.Context, store *eventstore.Store, live []oauth.LiveGrant, reason string) error {
+	for _, grant := range live {
+		_, err := carryOut(ctx, store, domain.AgentKey(grant.Operator), ulid.Make().String(), "revoke_grant", domain.RevokeGrant{GrantID: grant.ID, Reason: reason})
 		if err != nil {
-			return done, fmt.Errorf("revoke grant %s: %w", grant.ID, err)
+			return fmt.Errorf("revoke grant %s: %w", grant.ID, err)
 		}
 	}
-	return len(live), nil
+	return nil
 }
 
 // carryOut executes a command as an operator, the developer if none is named, and
