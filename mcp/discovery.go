@@ -196,8 +196,8 @@ func (d *Discovery) forModels() string {
 	return b.String()
 }
 
-// ScopeTexts say what each scope lets a connection do.
-func ScopeTexts() map[string]string {
+// scopeTexts say what each scope lets a connection do.
+func scopeTexts() map[string]string {
 	return map[string]string{
 		domain.ScopeSetup: "Propose one new agent, which the operator then approves.",
 		domain.ScopeRead:  "See: identity, requests, quotes, operations, events.",

@@ -67,15 +67,21 @@ func (t Tool) document(b *strings.Builder) {
 		b.WriteString("\n| argument | | what it is | |\n|---|---|---|---|\n")
 		propertyRows(b, "", t.In.doc)
 	}
-	b.WriteString("\n| answer | | what it is | |\n|---|---|---|---|\n")
-	propertyRows(b, "", t.success())
+	for i, form := range t.granted() {
+		answer := "answer"
+		if i > 0 {
+			answer = "or else"
+		}
+		b.WriteString("\n| " + answer + " | | what it is | |\n|---|---|---|---|\n")
+		propertyRows(b, "", t.ownPart(form))
+	}
 }
 
-// success is the form of a granted call, less what all tools have in common.
-func (t Tool) success() *jsonschema.Schema {
-	form := *t.Out.doc.OneOf[0]
+// ownPart is the form of a granted call, less what all tools have in common.
+func (t Tool) ownPart(granted *jsonschema.Schema) *jsonschema.Schema {
+	form := *granted
 	form.Properties = jsonschema.NewProperties()
-	for p := t.Out.doc.OneOf[0].Properties.Oldest(); p != nil; p = p.Next() {
+	for p := granted.Properties.Oldest(); p != nil; p = p.Next() {
 		if p.Key == "result" || !t.Write && p.Key != "ok" && p.Key != "untrusted" {
 			form.Properties.Set(p.Key, p.Value)
 		}

@@ -169,6 +169,17 @@ func (s *Server) authenticate(r *http.Request) (Caller, *ProtocolError) {
 	return Caller{}, refused
 }
 
+// Fail answers a request for which no endpoint could be found because of an error.
+// Its body has not been read, so the answer has no id.
+func (s *Server) Fail(w http.ResponseWriter, r *http.Request, err error) {
+	refused := s.protocolError(r.Context(), &Call{path: pathOf(r)}, err)
+	if refused.Status == 0 {
+		refused.Status = http.StatusInternalServerError
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	s.writeError(w, nil, refused)
+}
+
 // challenge returns a WWW-Authenticate header (RFC 6750 §3, RFC 9728 §5.1). A
 // request without a token made no mistake, so its challenge names no error.
 func (s *Server) challenge(path, code, scope, description string) string {

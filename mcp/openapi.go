@@ -25,16 +25,14 @@ func (d *Discovery) openAPI() object {
 	}
 	return object{
 		"openapi": "3.1.0",
-		"info": object{
-			"title": Title, "version": Version, "summary": Tagline,
-			"description": "Each tool is a POST with its arguments as the body. The same tools answer over MCP at " + d.Origin + "/mcp, to the same tokens.",
-		},
+		"info": said("Each tool is a POST with its arguments as the body. The same tools answer over MCP at "+d.Origin+"/mcp, to the same tokens.",
+			object{"title": Title, "version": Version, "summary": Tagline}),
 		"jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
 		"servers": []object{
-			{"url": d.Origin, "description": "The main board."},
-			{"url": d.Origin + "/b/{board}", "description": "Another board; it needs a token of its own.", "variables": object{"board": object{"default": "board"}}},
+			said("The main board.", object{"url": d.Origin}),
+			said("Another board; it needs a token of its own.", object{"url": d.Origin + "/b/{board}", "variables": object{"board": object{"default": "board"}}}),
 		},
-		"externalDocs": object{"url": d.Origin + "/docs", "description": "Documentation"},
+		"externalDocs": said("Documentation", object{"url": d.Origin + "/docs"}),
 		"paths":        paths,
 		"components": object{
 			"schemas":         object{"Failure": failureSchema()},
@@ -44,12 +42,15 @@ func (d *Discovery) openAPI() object {
 	}
 }
 
+// said puts a description to what it describes.
+func said(description string, of object) object {
+	of["description"] = description
+	return of
+}
+
 // operationOverHTTP is the tool as an operation of OpenAPI.
 func (t Tool) operationOverHTTP() object {
-	responses := object{"200": object{
-		"description": "What the tool answers.",
-		"content":     object{jsonType: object{"schema": t.Out.doc.OneOf[0]}},
-	}}
+	responses := object{"200": said("What the tool answers.", object{"content": object{jsonType: object{"schema": t.grantedSchema()}}})}
 	for _, status := range refusedStatuses() {
 		responses[strconv.Itoa(status)] = object{"$ref": "#/components/responses/" + responseName(status)}
 	}
@@ -57,17 +58,27 @@ func (t Tool) operationOverHTTP() object {
 	for _, scope := range t.Scopes {
 		security = append(security, object{"oauth": []string{scope}})
 	}
-	return object{
+	return said(t.Description, object{
 		"operationId": t.Name,
 		"summary":     t.Title,
-		"description": t.Description,
 		"security":    security,
 		"requestBody": object{
 			"required": len(t.In.doc.Required) > 0,
 			"content":  object{jsonType: object{"schema": t.In.JSON}},
 		},
 		"responses": responses,
+	})
+}
+
+// granted are the forms of what the tool answers unless it refuses: the last form of
+// an answer is the refusal.
+func (t Tool) granted() []*jsonschema.Schema { return t.Out.doc.OneOf[:len(t.Out.doc.OneOf)-1] }
+
+func (t Tool) grantedSchema() any {
+	if forms := t.granted(); len(forms) > 1 {
+		return object{"oneOf": forms}
 	}
+	return t.granted()[0]
 }
 
 // failureSchema is that of every refusal.
@@ -111,10 +122,8 @@ func (d *Discovery) refusedResponses() object {
 	}
 	responses := object{}
 	for status, all := range examples {
-		response := object{
-			"description": cmp.Or(http.StatusText(status), "Refused") + ". " + d.Origin + "/docs/errors says what to do about each code.",
-			"content":     object{jsonType: object{"schema": object{"$ref": "#/components/schemas/Failure"}, "examples": all}},
-		}
+		response := said(cmp.Or(http.StatusText(status), "Refused")+". "+d.Origin+"/docs/errors says what to do about each code.",
+			object{"content": object{jsonType: object{"schema": object{"$ref": "#/components/schemas/Failure"}, "examples": all}}})
 		if headers := refusedHeaders(status); headers != nil {
 			response["headers"] = headers
 		}
@@ -129,23 +138,22 @@ func refusedHeaders(status int) object {
 	text := object{"type": "string"}
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return object{"WWW-Authenticate": object{"description": "Which token would do (RFC 6750, RFC 9728).", "schema": text}}
+		return object{"WWW-Authenticate": said("Which token would do (RFC 6750, RFC 9728).", object{"schema": text})}
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return object{"Retry-After": object{"description": "Whole seconds to wait.", "schema": object{"type": "integer"}}}
+		return object{"Retry-After": said("Whole seconds to wait.", object{"schema": object{"type": "integer"}})}
 	}
 	return nil
 }
 
 // oauthScheme says where tokens come from.
 func (d *Discovery) oauthScheme() object {
-	return object{"oauth": object{
-		"type":        "oauth2",
-		"description": "Authorization code with PKCE (S256). The document at " + d.Origin + "/.well-known/oauth-authorization-server has all there is to know.",
+	return object{"oauth": said("Authorization code with PKCE (S256). The document at "+d.Origin+"/.well-known/oauth-authorization-server has all there is to know.", object{
+		"type": "oauth2",
 		"flows": object{"authorizationCode": object{
 			"authorizationUrl": d.Origin + "/authorize",
 			"tokenUrl":         d.Origin + "/token",
 			"refreshUrl":       d.Origin + "/token",
-			"scopes":           ScopeTexts(),
+			"scopes":           scopeTexts(),
 		}},
-	}}
+	})}
 }

@@ -79,6 +79,12 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request) (caller Caller, ans
 	return caller, answer, err
 }
 
+// Fail answers a request for which no endpoint could be found because of an error.
+func (a *API) Fail(w http.ResponseWriter, r *http.Request, err error) {
+	w.Header().Set("Cache-Control", "no-store")
+	a.writeFailure(w, r, Caller{}, err)
+}
+
 // writeEdge answers a request that was refused before it reached a tool.
 func (a *API) writeEdge(w http.ResponseWriter, e *ProtocolError) {
 	code := string(domain.Invalid)

@@ -3,14 +3,17 @@ package mcp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"sidequest/domain"
 )
@@ -260,5 +263,29 @@ func TestEveryCombinationOfScopesReadsAsDecided(t *testing.T) {
 		if got := strings.Join(may, " "); got != c.may {
 			t.Errorf("%q may %q, want %q", c.held, got, c.may)
 		}
+	}
+}
+
+func TestWhatCannotBeRoutedIsAnsweredInTheFormOfItsEndpoint(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	away := fmt.Errorf("look a board up: %w", &pgconn.PgError{Code: "57P01"})
+	w := httptest.NewRecorder()
+	s.Fail(w, newRequest(t, "/b/acme/mcp", "{}"), away)
+	if body := w.Body.String(); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" ||
+		stringAt(t, body, "jsonrpc") != "2.0" || stringAt(t, body, "error", "data", "code") != "unavailable" || strings.Contains(body, `"id"`) && !strings.Contains(body, `"id":null`) {
+		t.Errorf("over MCP: %d %v %s", w.Code, w.Header(), body)
+	}
+	w = httptest.NewRecorder()
+	api := &API{Server: s, Market: &Market{Log: s.Log}}
+	api.Fail(w, newRequest(t, "/b/acme/api/whoami", "{}"), away)
+	if body := w.Body.String(); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" ||
+		stringAt(t, body, "code") != "unavailable" || stringAt(t, body, "retry") != "same-key" {
+		t.Errorf("over HTTP: %d %v %s", w.Code, w.Header(), body)
+	}
+	w = httptest.NewRecorder()
+	s.Fail(w, newRequest(t, "/b/acme/mcp", "{}"), errors.New("something private"))
+	if body := w.Body.String(); w.Code != http.StatusInternalServerError || strings.Contains(body, "private") {
+		t.Errorf("a fault of ours: %d %s", w.Code, body)
 	}
 }

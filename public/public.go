@@ -66,6 +66,8 @@ func (d *Document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // open lets every page on the web read the answer.
 func open(h http.Header) {
 	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Allow-Methods", methods)
+	h.Set("Access-Control-Allow-Headers", headers)
 	h.Set("Access-Control-Expose-Headers", "ETag")
 	h.Set("X-Content-Type-Options", "nosniff")
 }
@@ -79,8 +81,6 @@ func answersOthers(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	case http.MethodOptions:
 		h.Set("Allow", methods)
-		h.Set("Access-Control-Allow-Methods", methods)
-		h.Set("Access-Control-Allow-Headers", headers)
 		h.Set("Access-Control-Max-Age", "7200")
 		w.WriteHeader(http.StatusNoContent)
 		return false
@@ -88,6 +88,19 @@ func answersOthers(w http.ResponseWriter, r *http.Request) bool {
 	h.Set("Allow", methods)
 	refuse(w, r, http.StatusMethodNotAllowed, "invalid", "This is a document: GET and HEAD read it.")
 	return false
+}
+
+// Reading lets requests through that only read. What is behind it is for everyone,
+// but not for pages of others.
+func Reading(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Allow", "GET, HEAD")
+		refuse(w, r, http.StatusMethodNotAllowed, "invalid", "This is to be read: use GET or HEAD.")
+	})
 }
 
 // NotFound answers that there is no such document. The message says what there is.

@@ -74,7 +74,7 @@ func (s *Server) serveDocument(w http.ResponseWriter, r *http.Request) {
 		public.New("image/svg+xml", picture).ServeHTTP(w, r)
 		return
 	}
-	bare, named := strings.CutSuffix(slug, ".md")
+	bare, named := strings.CutSuffix(strings.TrimSuffix(slug, "/"), ".md") // people write addresses by hand
 	if bare == "index" {
 		bare = ""
 	}

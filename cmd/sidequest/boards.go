@@ -19,7 +19,7 @@ import (
 )
 
 // boardEndpoint is the path of an endpoint that belongs to a board.
-var boardEndpoint = regexp.MustCompile(`^(/b/[a-z0-9-]+)?/(mcp|api/[a-z0-9_]+)$`)
+var boardEndpoint = regexp.MustCompile(`^(/b/[a-z0-9-]+)?/(mcp|mcp/server-card|api/[a-z0-9_]+)$`)
 
 // tolerant serves paths of boards however they are spelled: people write them into
 // configurations by hand. Everything behind it knows one spelling, so a resource
@@ -46,15 +46,14 @@ func boardOf(path string) string {
 }
 
 // ofBoard serves endpoints of boards that exist, before it is known who calls.
-// The board main has one place, which is not here.
-func (p *process) ofBoard(next http.Handler) http.Handler {
+// The board main has one place, which is not here. fail answers in the form of the
+// endpoint while it cannot be found out whether there is the board.
+func (p *process) ofBoard(next http.Handler, fail func(http.ResponseWriter, *http.Request, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		there, err := p.boardExists(r.Context(), r.PathValue("slug"))
 		switch {
 		case err != nil:
-			p.log.ErrorContext(r.Context(), "look a board up", "error", err)
-			w.Header().Set("Retry-After", "1")
-			http.Error(w, "unavailable", http.StatusServiceUnavailable)
+			fail(w, r, err)
 		case !there:
 			notFound(w, r)
 		default:

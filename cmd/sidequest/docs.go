@@ -15,5 +15,8 @@ func loadDocs(ctx context.Context, pool *pgxpool.Pool) (*docs.Index, error) {
 		return nil, err
 	}
 	index := &docs.Index{DB: pool, Book: book}
-	return index, index.Fill(ctx)
+	if err := index.Fill(ctx); err != nil {
+		return nil, err
+	}
+	return index, nil
 }

@@ -74,6 +74,15 @@ func TestAProgramThatLostItsDatabaseSaysSoAndRecovers(t *testing.T) {
 		status, report := examine(t, r.origin)
 		return status == http.StatusServiceUnavailable && report.Status == "down" && !report.Postgres.OK
 	})
+	for path, want := range map[string]string{"/b/acme/mcp": `"jsonrpc":"2.0"`, "/b/acme/api/whoami": `"ok":false`, "/b/acme/mcp/server-card": `"ok":false`} {
+		method := http.MethodPost
+		if strings.HasSuffix(path, "card") {
+			method = http.MethodGet
+		}
+		if status, body := fetch(t, method, r.origin+path, "{}", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, want) || !strings.Contains(body, `"unavailable"`) {
+			t.Errorf("%s meanwhile: %d %s", path, status, body)
+		}
+	}
 	m.allowConnections(t, true)
 	a, err := cast[0].insist(t.Context(), func() string { return r.origin }, "request_quotes", requestArgs("r"))
 	if err != nil || !a.OK {
@@ -160,7 +169,8 @@ func TestWhatIsNotThereIsSaidInJSON(t *testing.T) {
 		{http.MethodPost, "/api/whoami", "", http.StatusUnauthorized, "unauthenticated"},
 		{http.MethodPost, "/api/whoami", "Bearer nonsense", http.StatusUnauthorized, "unauthenticated"},
 		{http.MethodGet, "/api/whoami", bearer, http.StatusMethodNotAllowed, "invalid"},
-		{http.MethodPost, "/health", "", http.StatusNotFound, "not-found"},
+		{http.MethodPost, "/health", "", http.StatusMethodNotAllowed, "invalid"},
+		{http.MethodDelete, "/metrics", "", http.StatusMethodNotAllowed, "invalid"},
 	} {
 		status, body := fetch(t, tt.method, r.origin+tt.path, "{}", tt.authorization)
 		var a answer

@@ -15,15 +15,16 @@ func (p *process) routes() (http.Handler, error) {
 	metrics := newMetrics(p)
 	mux := http.NewServeMux()
 	endpoint := metrics.count("mcp", p.server)
-	api := metrics.count("api", &mcp.API{Server: p.server, Market: p.market})
+	rest := &mcp.API{Server: p.server, Market: p.market}
+	api := metrics.count("api", rest)
 	mux.Handle("/mcp", endpoint)
 	mux.Handle("/api/{tool}", api)
-	mux.Handle("/b/{slug}/mcp", p.ofBoard(endpoint))
-	mux.Handle("/b/{slug}/api/{tool}", p.ofBoard(api))
+	mux.Handle("/b/{slug}/mcp", p.ofBoard(endpoint, p.server.Fail))
+	mux.Handle("/b/{slug}/api/{tool}", p.ofBoard(api, rest.Fail))
 	p.access.Routes(mux)
 	mux.Handle("GET "+webhook.JWKSPath, p.hooks.Signer)
-	mux.HandleFunc("GET /health", p.health)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.registry, promhttp.HandlerOpts{}))
+	mux.Handle("/health", public.Reading(http.HandlerFunc(p.health)))
+	mux.Handle("/metrics", public.Reading(promhttp.HandlerFor(metrics.registry, promhttp.HandlerOpts{})))
 	p.web.Routes(mux)
 	if err := p.discovery().Routes(mux); err != nil {
 		return nil, err
