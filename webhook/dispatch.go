@@ -23,25 +23,26 @@ const (
 // dispatch claims lanes that have something to send and serves each in a goroutine
 // of its own, as many as the limits allow, until ctx is done.
 func (h *Hooks) dispatch(ctx context.Context) {
-	all := true
+	all, due := true, time.Now()
 	for ctx.Err() == nil {
+		if all {
+			due = time.Now().Add(h.Limits.Sweep - h.Limits.Sweep/10 + rand.N(h.Limits.Sweep/5+1))
+		}
 		crowded := h.round(ctx, all)
-		all = h.rest(ctx) || crowded
+		h.rest(ctx, due)
+		all = crowded || !time.Now().Before(due)
 	}
 }
 
-// rest returns when there may be something to do, and whether it was time that
-// passed, so that everything is to be looked at.
-func (h *Hooks) rest(ctx context.Context) (all bool) {
-	t := time.NewTimer(h.Limits.Sweep - h.Limits.Sweep/10 + rand.N(h.Limits.Sweep/5+1))
+// rest returns when there may be something to do, or when everything is due to be
+// looked at, however often something else is to do.
+func (h *Hooks) rest(ctx context.Context, due time.Time) {
+	t := time.NewTimer(time.Until(due))
 	defer t.Stop()
 	select {
 	case <-h.wake:
-		return false
 	case <-t.C:
-		return true
 	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -60,7 +61,7 @@ func (h *Hooks) round(ctx context.Context, all bool) (crowded bool) {
 func (h *Hooks) quickDemand(all bool) demand {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	d := demand{limit: h.Limits.Total - h.fast, hosts: maps.Clone(h.hosts)}
+	d := demand{limit: h.Limits.Total - h.fast, hosts: maps.Clone(h.hosts), ended: h.ended}
 	if !all {
 		d.feeds = slices.Collect(maps.Keys(h.stirred))
 	}

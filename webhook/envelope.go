@@ -77,6 +77,7 @@ func (t *turn) catchUp(ctx context.Context, r reading) (_ reading, ok bool) {
 	}
 	t.epoch, t.place, t.truncated, t.idle = r.head.Epoch, place, truncated, 0
 	t.committer.add(t.lane, change{})
+	t.truncated = false // it is noted once, for the subscriber to hear once
 	pages, _, err := t.pages(ctx, []*lane{t.lane})
 	if err != nil {
 		t.report(ctx, "cannot read for a webhook", err)

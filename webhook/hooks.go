@@ -71,7 +71,8 @@ type Hooks struct {
 
 	mu      sync.Mutex
 	stirred map[projections.FeedID]bool // feeds with rows that may be new
-	hosts   map[string]int              // attempts and turns under way
+	hosts   map[string]int              // turns under way
+	ended   []string                    // grants that are no more and still have lanes
 	fast    int
 	slow    int
 	wake    chan struct{}
@@ -109,6 +110,7 @@ func (h *Hooks) Run(ctx context.Context) error {
 	var g, c errgroup.Group
 	c.Go(func() error { h.committer.run(committing); return nil })
 	g.Go(func() error { h.dispatch(ctx); return nil })
+	g.Go(func() error { h.watchGrants(ctx); return nil })
 	g.Go(func() error {
 		h.Store.Singly(ctx, "sweep webhooks", h.Owner, sweepPace, h.sweep)
 		return nil

@@ -49,6 +49,7 @@ type demand struct {
 	limit int
 	slow  bool // lanes that fail or are slow, or else the others
 	hosts map[string]int
+	ended []string // grants that are no more: their lanes have a last thing to send
 }
 
 // claim takes the leases of lanes that have something to send. Which those are
@@ -74,10 +75,11 @@ func (h *Hooks) claim(ctx context.Context, d demand) ([]*lane, error) {
 				AND s.next_at <= clock_timestamp()
 				AND (s.lease_until IS NULL OR s.lease_until < clock_timestamp())
 				AND (s.expires_at IS NULL OR s.expires_at > clock_timestamp())
-				AND ($1 OR (s.board, s.feed, s.audience) IN (
+				AND ($1 OR s.grant_id = ANY ($13) OR (s.board, s.feed, s.audience) IN (
 					SELECT w.board, w.feed, w.audience
 					FROM unnest($2::text[], $3::text[], $4::text[]) AS w(board, feed, audience)))
-				AND (s.epoch <> (SELECT epoch FROM log.checkpoints WHERE name = $8)
+				AND (s.grant_id = ANY ($13)
+					OR s.epoch <> (SELECT epoch FROM log.checkpoints WHERE name = $8)
 					OR EXISTS (
 						SELECT
 						FROM feed_item AS i
@@ -104,7 +106,7 @@ func (h *Hooks) claim(ctx context.Context, d demand) ([]*lane, error) {
 			s.state, s.tries, s.refusals, s.skipped, s.failing_since, s.slow, coalesce(s.last_error, ''), s.fence, clock_timestamp(),
 			(SELECT count(*) FROM hooks.redeliveries AS r WHERE r.sub_id = s.sub_id)`,
 		len(d.feeds) == 0, boards, names, audiences, d.slow, hosts, used, projections.Feed.Checkpoint(),
-		h.Limits.PerHost, d.limit, h.Owner, h.Limits.Lease)
+		h.Limits.PerHost, d.limit, h.Owner, h.Limits.Lease, append([]string{}, d.ended...))
 	if err != nil {
 		return nil, fmt.Errorf("claim webhook lanes: %w", err)
 	}

@@ -63,12 +63,10 @@ func (h *Hooks) send(ctx context.Context, m message) (Outcome, []byte) {
 		return Outcome{Fault: EndpointFault, Error: category(err)}, nil
 	}
 	defer res.Body.Close()
-	reply, err := io.ReadAll(io.LimitReader(res.Body, maxReply))
-	o := classify(res, h.Now())
-	if err != nil && o.Fault == NoFault {
-		return Outcome{Fault: EndpointFault, Error: category(err), Status: res.StatusCode}, nil
-	}
-	return o, reply
+	// The status alone acknowledges. The rest is read so that the connection can be
+	// used again, and for challenges; trouble with it is no news of the delivery.
+	reply, _ := io.ReadAll(io.LimitReader(res.Body, maxReply))
+	return classify(res, h.Now()), reply
 }
 
 // classify says what an answer means for the lane.

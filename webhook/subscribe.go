@@ -187,7 +187,11 @@ func (h *Hooks) verify(ctx context.Context, id, host string, w Wish) (controls b
 	err = h.DB.QueryRow(ctx, `
 		SELECT controls
 		FROM hooks.endpoints
-		WHERE (principal, url) = ($1, $2) AND verified_at > clock_timestamp() - $3::interval`, w.Principal, w.URL, verified).Scan(&controls)
+		WHERE (principal, url) = ($1, $2) AND verified_at > clock_timestamp() - $3::interval
+			AND NOT EXISTS (
+				SELECT
+				FROM hooks.subscriptions
+				WHERE sub_id = $4 AND state = 'disabled')`, w.Principal, w.URL, verified, id).Scan(&controls)
 	if !errors.Is(err, pgx.ErrNoRows) {
 		return controls, err
 	}

@@ -122,8 +122,7 @@ func (t *turn) row(ctx context.Context, row projections.FeedRow) bool {
 	}
 	id := row.Feed + ":" + row.RowID
 	if len(body) > maxBody {
-		t.bury(row, id, "too_large", Outcome{})
-		return true
+		return t.bury(row, id, "too_large", Outcome{})
 	}
 	o, _, err := t.post(ctx, message{t.url, t.id, id, body, t.secrets}, attemptLimit)
 	if err != nil { // the grant was revoked; the next turn ends the subscription
@@ -148,7 +147,9 @@ func (t *turn) judge(ctx context.Context, row projections.FeedRow, id string, o 
 		t.place = row.Place
 		t.committer.add(t.lane, change{attempt: tried(row, id, o)})
 	case GivenUp:
-		t.bury(row, id, o.Error, o)
+		if !t.bury(row, id, o.Error, o) {
+			return false
+		}
 	case Held:
 		t.committer.add(t.lane, change{attempt: tried(row, id, o), release: true})
 	}
@@ -163,13 +164,16 @@ func (t *turn) judge(ctx context.Context, row projections.FeedRow, id string, o 
 	return true
 }
 
-// bury gives a row up: the dead letter and the lane's next place are one change.
-func (t *turn) bury(row projections.FeedRow, id, reason string, o Outcome) {
+// bury gives a row up: the dead letter and the lane's next place are one change. It
+// is recorded before the next row is sent; or else a crash would have the row tried
+// again, and perhaps taken, after the next one. It says whether the lane goes on.
+func (t *turn) bury(row projections.FeedRow, id, reason string, o Outcome) bool {
 	t.place = row.Place
 	t.buried.Add(1)
 	a := tried(row, id, o)
 	a.outcome = reason
 	t.committer.add(t.lane, change{attempt: a, dead: true})
+	return t.settled()
 }
 
 // release gives the lane back, once all that was acknowledged is recorded.
