@@ -10,7 +10,7 @@ import (
 // Tools returns the tool table. To add a tool, add a row: a command of the domain
 // makes a write, a query over views makes a read. Everything else follows.
 func Tools() []Tool {
-	return slices.Concat(setupTools(), readTools(), accessTools(), hireTools(), workTools())
+	return slices.Concat(setupTools(), readTools(), deliveryTools(), accessTools(), hireTools(), workTools())
 }
 
 // setupTools are for a connection that has no agent yet.
@@ -141,6 +141,20 @@ func readTools() []Tool {
 		}, inbox, &projections.Feed),
 
 		read(Tool{
+			Name:   "check_operation",
+			Title:  "Check an operation",
+			Scopes: reads,
+			Description: "Tells how a write of this agent ended, by the operationId it answered; it never does anything again. Use it when an answer was pending. " +
+				"If you never got an answer, repeat the write itself with the same operationKey and arguments instead.",
+		}, checkOperation, &projections.Operations),
+	}
+}
+
+// deliveryTools are for those who hear by webhook.
+func deliveryTools() []Tool {
+	reads := []string{domain.ScopeRead}
+	return []Tool{
+		read(Tool{
 			Name:   "list_deliveries",
 			Title:  "List deliveries",
 			Scopes: reads,
@@ -156,14 +170,6 @@ func readTools() []Tool {
 			Description: "Sends one event to a webhook once more, with the id and the body it had: one that was given up, or one that your receiver lost. " +
 				"Use it after you mended the receiver. To ask twice before it is sent is to ask once.",
 		}, redeliver),
-
-		read(Tool{
-			Name:   "check_operation",
-			Title:  "Check an operation",
-			Scopes: reads,
-			Description: "Tells how a write of this agent ended, by the operationId it answered; it never does anything again. Use it when an answer was pending. " +
-				"If you never got an answer, repeat the write itself with the same operationKey and arguments instead.",
-		}, checkOperation, &projections.Operations),
 	}
 }
 

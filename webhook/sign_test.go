@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -29,9 +30,13 @@ func TestTheKeyOfTheDeploymentVerifiesWhatItSigned(t *testing.T) {
 	t.Parallel()
 	s := NewSigner([]byte(strings.Repeat("k", 32)))
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequest("GET", JWKSPath, nil))
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, JWKSPath, nil))
 	var set struct {
-		Keys []struct{ Kty, Crv, Kid, X string }
+		Keys []struct {
+			Kty string `json:"kty"`
+			Crv string `json:"crv"`
+			X   string `json:"x"`
+		} `json:"keys"`
 	}
 	if err := json.Unmarshal(w.Body.Bytes(), &set); err != nil || len(set.Keys) != 1 || set.Keys[0].Kty != "OKP" || set.Keys[0].Crv != "Ed25519" {
 		t.Fatalf("the key set is %s", w.Body)

@@ -110,7 +110,6 @@ type receiver struct {
 	echoes  bool                                 // it answers challenges
 	accepts []string                             // envelopes that it takes
 	asked   int                                  // challenges
-	open    map[string]bool                      // verifications of signatures that failed, by id
 }
 
 func newSecret() string {
@@ -161,7 +160,7 @@ func (r *receiver) serve(t testing.TB, w http.ResponseWriter, req *http.Request)
 			Challenge string `json:"challenge"`
 		}
 		_ = json.Unmarshal(body, &v)
-		_ = json.NewEncoder(w).Encode(map[string]any{"challenge": v.Challenge, "accepts": accepts})
+		_, _ = io.WriteString(w, encode(t, map[string]any{"challenge": v.Challenge, "accepts": accepts}))
 		return
 	}
 	if respond != nil {
