@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
@@ -49,10 +50,12 @@ func (p *process) discovery() *mcp.Discovery {
 	}
 }
 
-// knownHosts lets requests through that name a host which is served.
+// knownHosts lets requests through that name a host which is served. The endpoints
+// of MCP look for themselves: they refuse in the form their clients understand.
 func (p *process) knownHosts(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if mcp.ServesHost(p.cfg.PublicURL, r) {
+		endpoint := strings.HasSuffix(r.URL.Path, "/mcp") && boardEndpoint.MatchString(r.URL.Path)
+		if endpoint || mcp.ServesHost(p.cfg.PublicURL, r) {
 			next.ServeHTTP(w, r)
 			return
 		}
