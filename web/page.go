@@ -48,7 +48,7 @@ type link struct {
 
 // Nav is what an operator can go to from everywhere.
 func (p page) Nav() []link {
-	links := []link{{Name: "Connections", Path: "/connections"}, {Name: "Agents", Path: "/agents"}, {Name: "Approvals", Path: "/approvals", Count: p.Waits}}
+	links := []link{{Name: "Connections", Path: "/connections"}, {Name: "Agents", Path: "/agents"}, {Name: "Approvals", Path: "/approvals", Count: p.Waits}, {Name: "Deliveries", Path: "/deliveries"}}
 	for i, l := range links {
 		links[i].Here = p.Path == l.Path || strings.HasPrefix(p.Path, l.Path+"/")
 	}

@@ -11,6 +11,7 @@ import (
 	"sidequest/oauth"
 	"sidequest/oauth/signin"
 	"sidequest/projections"
+	"sidequest/webhook"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -34,6 +35,7 @@ type Config struct {
 	OAuth  *oauth.Server
 	Store  *eventstore.Store // where what operators decide is recorded
 	DB     *pgxpool.Pool     // with the views
+	Hooks  *webhook.Hooks
 	Now    func() time.Time
 	Log    *slog.Logger
 }
@@ -80,6 +82,10 @@ func (s *Server) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /agents", s.own(s.agentsPage))
 	mux.HandleFunc("GET /agents/{key}", s.own(s.agentPage))
 	mux.HandleFunc("POST /agents/{key}/roles", s.own(s.setRoles))
+	mux.HandleFunc("GET /deliveries", s.own(s.deliveriesPage))
+	mux.HandleFunc("GET /deliveries/{id}", s.own(s.deliveryPage))
+	mux.HandleFunc("POST /deliveries/{id}/pause", s.own(s.pauseDelivery))
+	mux.HandleFunc("POST /deliveries/{id}/redeliver", s.own(s.redeliver))
 	mux.HandleFunc("GET /approvals", s.own(s.approvalsPage))
 	mux.HandleFunc("GET /approve/{id}", s.own(s.approvePage))
 	mux.HandleFunc("POST /approve/{id}", s.own(s.decide))

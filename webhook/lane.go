@@ -17,6 +17,7 @@ type lane struct {
 	selector                    projections.Selector
 	url, host                   string
 	secrets                     [][]byte
+	sealed                      error // why they cannot be opened
 	controls                    bool
 	epoch                       int
 	place                       projections.Place
@@ -140,8 +141,8 @@ func (h *Hooks) scan(row pgx.CollectableRow, taken time.Time) (*lane, error) {
 	if formerCounts == nil || !*formerCounts {
 		former = nil
 	}
-	l.secrets, err = h.openSecrets(l.id, sealed, former)
-	return l, err
+	l.secrets, l.sealed = h.openSecrets(l.id, sealed, former)
+	return l, nil
 }
 
 // secretPurpose is what secrets of subscribers are sealed for.

@@ -10,7 +10,7 @@ import (
 )
 
 // trouble is how long a lane waits that could not be served for reasons of ours.
-const trouble = time.Second
+const trouble = 2 * time.Second
 
 // A turn is the time in which this process serves a lane.
 type turn struct {
@@ -29,6 +29,11 @@ func topicHook(id string) string { return "hook." + id }
 // lane has to be given back. Attempts that are under way when the process stops
 // may end; those of a grant that is revoked may not.
 func (h *Hooks) turn(ctx context.Context, l *lane, first reading) {
+	if l.sealed != nil { // it must not keep the others from being served
+		h.report(ctx, "cannot sign for a webhook", l.sealed)
+		h.giveBack(ctx, []*lane{l})
+		return
+	}
 	changed, stop := h.Store.Wake.Listen(topicHook(l.id))
 	defer stop()
 	revoked, live, err := h.Grant(ctx, l.grant)

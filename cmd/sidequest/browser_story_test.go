@@ -479,7 +479,53 @@ func (s *site) everyPage(t *testing.T) {
 		b.visit(s.origin + "/" + name)
 		b.looks(name)
 	}
+	s.lookAfterDeliveries(t, b, key)
 	b.visit(s.origin + "/authorize?client_id=unknown")
 	b.reads("This connection cannot be made")
 	b.looks("error-client")
+}
+
+// lookAfterDeliveries lets an operator see how a webhook fares, and hold it.
+func (s *site) lookAfterDeliveries(t *testing.T, b *tab, agent domain.AgentKey) {
+	t.Helper()
+	b.visit(s.origin + "/deliveries")
+	b.reads("Nothing is delivered by webhook")
+	const id, event = "sub_0123456789abcdef01234567", "sidequest.inbox:fr_00000000000000000000"
+	s.with(t, func(ctx context.Context, store *eventstore.Store, _ secret.Vault) error {
+		_, err := store.Pool.Exec(ctx, `
+			INSERT INTO hooks.subscriptions (
+				sub_id, principal, grant_id, agent_key, operator, board, feed, audience, arguments, kinds, request_id, task_id,
+				url, host, secret, controls, epoch, pos, ord, failing_since, last_error, next_at)
+			SELECT $1, 'p', grant_id, $2, operator, 'main', 'sidequest.inbox', $2, '{}', '{}', '', '',
+				'https://hooks.example.com/<b>hook</b>?key=' || repeat('W', 200), 'hooks.example.com:443', '', false, 1, 0, 0,
+				clock_timestamp(), 'timeout', clock_timestamp() + interval '1 hour'
+			FROM connection
+			WHERE agent_key = $2
+			LIMIT 1`, id, agent)
+		if err == nil {
+			_, err = store.Pool.Exec(ctx, `
+				INSERT INTO hooks.attempts (sub_id, event_id, pos, ord, outcome, status, took_ms)
+				VALUES ($1, $2, 1, 0, 'http_4xx', 400, 12)`, id, event)
+		}
+		if err == nil {
+			_, err = store.Pool.Exec(ctx, `
+				INSERT INTO hooks.dead_letters (sub_id, epoch, event_id, pos, ord, reason, status)
+				VALUES ($1, 1, $2, 1, 0, 'http_4xx', 400)`, id, event)
+		}
+		return err
+	})
+	b.visit(s.origin + "/deliveries")
+	b.reads("hooks.example.com", "retrying", "1 event")
+	b.looks("deliveries")
+	b.visit(s.origin + "/deliveries/" + id)
+	b.reads("https://hooks.example.com/<b>hook</b>", "timeout", event)
+	b.looks("delivery")
+	b.press("Deliver again")
+	b.reads("about to be sent again")
+	b.press("Pause deliveries")
+	b.reads("paused", "Go on delivering")
+	b.press("Go on delivering")
+	b.reads("retrying", "Pause deliveries")
+	b.visit(s.origin + "/deliveries/sub_another")
+	b.reads("There is no such webhook of your agents")
 }

@@ -45,7 +45,7 @@ func (p *process) wirePeople(ctx context.Context) (err error) {
 		return err
 	}
 	p.web, err = web.New(web.Config{
-		Origin: p.cfg.PublicURL, SignIn: p.signIn, OAuth: p.access, Store: p.store, DB: p.pool, Now: time.Now, Log: p.log,
+		Origin: p.cfg.PublicURL, SignIn: p.signIn, OAuth: p.access, Store: p.store, DB: p.pool, Hooks: p.hooks, Now: time.Now, Log: p.log,
 	})
 	if err != nil {
 		return err
