@@ -73,6 +73,7 @@ func binary(t testing.TB) string {
 type market struct {
 	development
 	nats *natsserver.Server
+	more []string // of the environment of its processes
 }
 
 func openMarket(t testing.TB) *market {

@@ -120,7 +120,7 @@ func (p *child) until(t testing.TB, text string) string {
 
 // environment configures a process that serves the market.
 func (m *market) environment() []string {
-	return []string{
+	return append([]string{
 		"SIDEQUEST_ADDR=127.0.0.1:0",
 		"SIDEQUEST_PUBLIC_URL=" + m.Issuer,
 		"SIDEQUEST_DATABASE_URL=" + m.DatabaseURL,
@@ -132,7 +132,7 @@ func (m *market) environment() []string {
 		"SIDEQUEST_ARBITRATOR=0xE000000000000000000000000000000000000005",
 		"SIDEQUEST_WRITES_PER_AGENT=1000000",
 		"SIDEQUEST_WRITES_PER_IP=1000000",
-	}
+	}, m.more...)
 }
 
 // A slot is a place in which one process after another serves the market.
