@@ -1,5 +1,6 @@
 // Package delivery carries the feed to clients: events/list says what there is to
-// hear, events/poll answers with a page, events/stream holds a connection open.
+// hear, events/poll answers with a page, events/stream holds a connection open, and
+// events/subscribe has package webhook send what comes.
 // All of them read one ordered list of rows and continue from one kind of cursor,
 // so a client may change from one to another at any row.
 //
