@@ -15,7 +15,7 @@ import (
 const (
 	MaxBody  = 2 << 20 // bytes; holds one sample image
 	MaxDepth = 32      // arrays and objects inside each other
-	maxBatch = 20      // messages
+	MaxBatch = 20      // messages
 	maxID    = 256     // bytes of a request id; it is repeated in every frame
 )
 
@@ -128,8 +128,8 @@ func parseBatch(body []byte) ([]jsontext.Value, *ProtocolError) {
 	if err != nil {
 		return nil, notJSON(err)
 	}
-	if len(elements) == 0 || len(elements) > maxBatch {
-		return nil, badRequest(CodeInvalidRequest, "A batch holds 1 to %d messages.", maxBatch)
+	if len(elements) == 0 || len(elements) > MaxBatch {
+		return nil, badRequest(CodeInvalidRequest, "A batch holds 1 to %d messages.", MaxBatch)
 	}
 	return elements, nil
 }

@@ -101,7 +101,7 @@ func TestABatchIsBounded(t *testing.T) {
 	t.Parallel()
 	batch := func(n int) string { return "[" + strings.TrimSuffix(strings.Repeat("1,", n), ",") + "]" }
 	for body, want := range map[string]bool{
-		batch(1): true, batch(maxBatch): true, batch(0): false, batch(maxBatch + 1): false,
+		batch(1): true, batch(MaxBatch): true, batch(0): false, batch(MaxBatch + 1): false,
 		`[1]2`: false, `[1`: false, `[{"a":1,"a":2}]`: false,
 	} {
 		if _, refused := parseBatch([]byte(body)); (refused == nil) != want {

@@ -14,12 +14,12 @@ import (
 	"sidequest/eventstore"
 )
 
-// codeLife is how long a code can be redeemed.
-const codeLife = time.Minute
+// CodeLife is how long a code can be redeemed.
+const CodeLife = time.Minute
 
-// maxGrants is how many live grants one agent has at most, and how many
+// MaxGrants is how many live grants one agent has at most, and how many
 // connections of one operator wait for an agent.
-const maxGrants = 20
+const MaxGrants = 20
 
 // A Decision is what an operator allows.
 type Decision struct {
@@ -122,7 +122,7 @@ func (s *Server) grant(ctx context.Context, p Pending, d Decision) (string, erro
 		_, err := carryOut(ctx, s.Store, domain.AgentKey(d.Operator), "widen-"+p.ID, "widen_grant", cmd)
 		return g.ID, err
 	}
-	if ofAgent >= maxGrants {
+	if ofAgent >= MaxGrants {
 		return "", domain.Refuse(domain.Conflict, "there are %d connections of this kind already; end one of them on the page of your connections first", ofAgent)
 	}
 	opened, err := carryOut(ctx, s.Store, domain.AgentKey(d.Operator), "open-"+p.ID, "open_grant", domain.OpenGrant{
@@ -160,7 +160,7 @@ func (s *Server) keepCode(ctx context.Context, p Pending, grantID, code string) 
 		  RETURNING client_id, redirect_uri, challenge)
 		INSERT INTO oauth.codes (code_hash, grant_id, client_id, redirect_uri, challenge, expires_at)
 		SELECT $2, $3, client_id, redirect_uri, challenge, now() + $4
-		FROM ended`, p.ID, hashOf(code), grantID, codeLife)
+		FROM ended`, p.ID, hashOf(code), grantID, CodeLife)
 	if err != nil {
 		return fmt.Errorf("keep an authorization code: %w", err)
 	}

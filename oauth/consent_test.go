@@ -251,7 +251,7 @@ func TestConsentIsAskedForEveryTime(t *testing.T) {
 func TestAnAgentHasABoundedNumberOfConnections(t *testing.T) {
 	t.Parallel()
 	s := newDeployment(t).serve(t)
-	for range maxGrants {
+	for range MaxGrants {
 		s.process.grant(t, domain.ScopeRead)
 	}
 	b := newBrowser()

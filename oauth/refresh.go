@@ -19,9 +19,10 @@ import (
 	"sidequest/secret"
 )
 
+// How long a client stays logged in: the lives of its refresh tokens.
 const (
-	refreshIdle  = 30 * 24 * time.Hour  // from one use to the next
-	refreshLife  = 180 * 24 * time.Hour // of a line, from its code
+	RefreshIdle  = 30 * 24 * time.Hour  // from one use to the next
+	RefreshLife  = 180 * 24 * time.Hour // of a line, from its code
 	refreshGrace = time.Minute          // in which a token may come again
 	maxLines     = 20                   // of one grant; the one that was quiet for longest goes
 )
@@ -106,7 +107,7 @@ func (s *Server) startLine(ctx context.Context, grantID string, codeHash []byte)
 		    OFFSET $5))
 		INSERT INTO oauth.lines (line_id, grant_id, salt, seq, rotated_at, idle_until, ends_at)
 		VALUES ($2, $3, $4, 1, clock_timestamp(), now() + $6, now() + $7)`,
-		codeHash, line[:], grantID, salt, maxLines-1, refreshIdle, refreshLife)
+		codeHash, line[:], grantID, salt, maxLines-1, RefreshIdle, RefreshLife)
 	if err != nil {
 		return "", fmt.Errorf("begin a line of refresh tokens: %w", err)
 	}
@@ -177,7 +178,7 @@ func (s *Server) rotate(ctx context.Context, t refreshToken) (good bool, err err
 		SET seq = seq + 1,
 		    rotated_at = clock_timestamp(),
 		    idle_until = least(now() + $3, ends_at)
-		WHERE line_id = $1 AND seq = $2 AND idle_until > now()`, t.line[:], int64(t.seq), refreshIdle)
+		WHERE line_id = $1 AND seq = $2 AND idle_until > now()`, t.line[:], int64(t.seq), RefreshIdle)
 	if err != nil {
 		return false, fmt.Errorf("rotate a refresh token: %w", err)
 	}

@@ -9,7 +9,9 @@ import (
 	"sidequest/domain"
 	"sidequest/mcp"
 	"sidequest/mcp/delivery"
+	"sidequest/oauth"
 	"sidequest/projections"
+	"sidequest/webhook"
 )
 
 // A limit is a bound of the contract as the documentation shows it.
@@ -28,6 +30,14 @@ func limitsTable() string {
 		{"open requests of one agent", domain.MaxOpenRequests},
 		{"live quotes on one request", domain.MaxQuotes},
 		{"streams of one connection, over all copies of the server", delivery.MaxStreams},
+		{"streams of `subscriptions/listen` of one connection, counted apart", delivery.MaxStreams},
+		{"webhooks of one connection", webhook.MaxPerGrant},
+		{"connections of one agent", oauth.MaxGrants},
+		{"a code of the authorization server is good for", inWords(oauth.CodeLife)},
+		{"an access token is good for", inWords(oauth.TokenLife)},
+		{"a login that is not used ends after", inWords(oauth.RefreshIdle)},
+		{"a login ends in any case after", inWords(oauth.RefreshLife)},
+		{"messages of a batch, in the revision that has batches", mcp.MaxBatch},
 		{"body of a request", fmt.Sprintf("%d MiB", mcp.MaxBody>>20)},
 		{"arrays and objects inside each other in it", mcp.MaxDepth},
 		{"how far back events are kept", inWords(projections.Retention)},
@@ -42,6 +52,8 @@ func inWords(d time.Duration) string {
 	switch {
 	case d == time.Minute:
 		return "a minute"
+	case d == time.Hour:
+		return "an hour"
 	case d%(24*time.Hour) == 0:
 		return fmt.Sprintf("%d days", d/(24*time.Hour))
 	}
