@@ -26,6 +26,7 @@ interface Vm {
     function sign(uint256 key, bytes32 digest) external pure returns (uint8 v, bytes32 r, bytes32 s);
     function signAndAttachDelegation(address implementation, uint256 key) external returns (SignedDelegation memory);
     function snapshotGasLastCall(string calldata group, string calldata name) external returns (uint256);
+    function store(address account, bytes32 slot, bytes32 value) external;
     function warp(uint256 timestamp) external;
 
     struct SignedDelegation {
