@@ -49,6 +49,10 @@ generate: build need-gcc ## write golden files and generated documents anew
 conformance: interop/node_modules ## run the public conformance suite of MCP against the transport
 	@go run ./mcp/conformance
 
+.PHONY: contracts
+contracts: chain/contracts/node_modules ## build and test the contracts, and compare the committed artifacts
+	@chain/contracts/check.sh
+
 .PHONY: demo
 demo: build ## play the story of a deal against a running server
 	@exec bin/sidequest demo
@@ -88,6 +92,12 @@ need-postgres need-gcc need-npm need-chromium:
 interop/node_modules: interop/package-lock.json | need-npm
 	@echo "installing the clients that tests use"
 	@npm install --prefix interop --no-save --no-audit --no-fund --silent
+	@touch $@
+
+# The Solidity compiler, OpenZeppelin and forge. Nothing of them runs at installation.
+chain/contracts/node_modules: chain/contracts/package-lock.json | need-npm
+	@echo "installing the Solidity compiler and forge"
+	@npm install --prefix chain/contracts --no-save --no-audit --no-fund --silent --ignore-scripts
 	@touch $@
 
 $(LINT):

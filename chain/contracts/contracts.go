@@ -7,6 +7,7 @@
 package contracts
 
 import (
+	"bytes"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -47,6 +48,8 @@ type Artifact struct {
 	// are zero in it.
 	DeployedBytecode []byte
 	Immutables       []Range
+
+	sources string // SHA-256 of the sources it was made from
 }
 
 // A Range is a stretch of code, in bytes.
@@ -66,11 +69,12 @@ func Load(name string) (Artifact, error) {
 		Bytecode         hexutil.Bytes `json:"bytecode"`
 		DeployedBytecode hexutil.Bytes `json:"deployedBytecode"`
 		Immutables       []Range       `json:"immutables"`
+		Sources          string        `json:"sources"`
 	}
 	if err := json.Unmarshal(text, &stored); err != nil {
 		return Artifact{}, fmt.Errorf("read the artifact of %s: %w", name, err)
 	}
-	return Artifact{name, stored.ABI, stored.Bytecode, stored.DeployedBytecode, stored.Immutables}, nil
+	return Artifact{name, stored.ABI, stored.Bytecode, stored.DeployedBytecode, stored.Immutables, stored.Sources}, nil
 }
 
 // IsCode reports whether code, as a node returns it, is that of the contract,
@@ -79,9 +83,9 @@ func (a Artifact) IsCode(code []byte) bool {
 	if len(code) != len(a.DeployedBytecode) {
 		return false
 	}
-	masked := append([]byte(nil), code...)
+	masked := bytes.Clone(code)
 	for _, r := range a.Immutables {
 		clear(masked[r.Start : r.Start+r.Length])
 	}
-	return string(masked) == string(a.DeployedBytecode)
+	return bytes.Equal(masked, a.DeployedBytecode)
 }

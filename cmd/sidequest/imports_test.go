@@ -18,6 +18,7 @@ var mayImport = map[string][]string{
 	"postgres":            {},
 	"secret":              {},
 	"chain":               {},
+	"chain/contracts":     {},
 	"failpoint":           {},
 	"bench/rounds":        {},
 	"docs":                {},

@@ -4,6 +4,7 @@ pragma solidity ^0.8.28;
 import {IERC1271} from "@openzeppelin/contracts/interfaces/IERC1271.sol";
 import {ERC721Holder} from "@openzeppelin/contracts/token/ERC721/utils/ERC721Holder.sol";
 import {ERC1155Holder} from "@openzeppelin/contracts/token/ERC1155/utils/ERC1155Holder.sol";
+import {Address} from "@openzeppelin/contracts/utils/Address.sol";
 import {BitMaps} from "@openzeppelin/contracts/utils/structs/BitMaps.sol";
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
@@ -88,11 +89,7 @@ contract SidequestAccount is IERC1271, EIP712, ERC721Holder, ERC1155Holder {
     function _execute(Call[] calldata calls) private {
         for (uint256 i = 0; i < calls.length; i++) {
             (bool ok, bytes memory answer) = calls[i].target.call{value: calls[i].value}(calls[i].data);
-            if (!ok) {
-                assembly ("memory-safe") {
-                    revert(add(answer, 0x20), mload(answer))
-                }
-            }
+            Address.verifyCallResult(ok, answer);
         }
     }
 

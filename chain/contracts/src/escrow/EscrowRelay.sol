@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
+import {Address} from "@openzeppelin/contracts/utils/Address.sol";
 import {BitMaps} from "@openzeppelin/contracts/utils/structs/BitMaps.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 import {IEscrow} from "./IEscrow.sol";
@@ -34,11 +35,7 @@ abstract contract EscrowRelay is IEscrow, EIP712 {
         _signer = call.signer;
         (bool ok, bytes memory answer) = address(this).call(call.data);
         _signer = address(0);
-        if (!ok) {
-            assembly ("memory-safe") {
-                revert(add(answer, 0x20), mload(answer))
-            }
-        }
+        Address.verifyCallResult(ok, answer);
     }
 
     /// @inheritdoc IEscrow
