@@ -90,7 +90,7 @@ func authorizeParams(w http.ResponseWriter, r *http.Request) (url.Values, error)
 		return form, nil
 	}
 	params, err := url.ParseQuery(raw)
-	if err != nil || len(raw) > maxAuthorize {
+	if err != nil || len(raw) > maxAuthorize || !legible(params) {
 		return nil, domain.Refuse(domain.Invalid, "the request of the application does not parse")
 	}
 	return params, nil

@@ -98,6 +98,8 @@ func TestWithoutAClientThatIsKnownThereIsAPage(t *testing.T) {
 		"two clients":               withMore(asks(clientID, nil), "client_id", "other"),
 		"two redirect URIs":         withMore(asks(clientID, nil), "redirect_uri", callback),
 		"an error to pass on":       asks("dcr_nobody", map[string]string{"error": "x", "response_type": "token"}),
+		"a state with a zero byte":  asks(clientID, map[string]string{"state": "a\x00b"}),
+		"a state that is no text":   asks(clientID, map[string]string{"state": "\xff"}),
 		"a state of more than 4 KB": asks(clientID, map[string]string{"state": strings.Repeat("s", 4097)}),
 	} {
 		t.Run(name, func(t *testing.T) {

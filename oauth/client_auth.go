@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-jose/go-jose/v4/jwt"
 )
@@ -30,10 +31,22 @@ func readForm(w http.ResponseWriter, r *http.Request, most int64) (url.Values, e
 		return nil, bad(invalidRequest, "the body did not arrive whole, or is too large")
 	}
 	form, err := url.ParseQuery(string(body))
-	if err != nil {
+	if err != nil || !legible(form) {
 		return nil, bad(invalidRequest, "the body does not parse")
 	}
 	return form, nil
+}
+
+// legible says whether parameters are text, which a zero byte never is.
+func legible(params url.Values) bool {
+	for name, values := range params {
+		for _, text := range append(values, name) {
+			if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // checkOnce refuses parameters that are sent twice (RFC 6749 §3.2).

@@ -4,7 +4,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"sidequest/domain"
 	"sidequest/eventstore"
@@ -142,10 +144,22 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) error {
 		return domain.Refuse(domain.Forbidden, "This form was sent by another site, so nothing was changed.")
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
+	if err := r.ParseForm(); err != nil || !legible(r.PostForm) {
 		return domain.Refuse(domain.Invalid, "This form cannot be read.")
 	}
 	return nil
+}
+
+// legible says whether a form is text, which a zero byte never is.
+func legible(form url.Values) bool {
+	for _, values := range form {
+		for _, text := range values {
+			if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // elsewhere says whether a browser on this machine came by another of its names.

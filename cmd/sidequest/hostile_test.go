@@ -225,7 +225,7 @@ func TestAnAddressIsTheEndpointInEverySpellingOrNothing(t *testing.T) {
 	m := openMarket(t)
 	r := m.start(t)
 	token := m.join(t, 1, "beside")[0].tokens[0]
-	for _, p := range []string{"/mcp;a=b", "/mcp%00", "/mcp%2f%2f", "/mcp/x", "/api", "/api/whoami/x", "/b//mcp", "/b/none/mcp", "/b/..%2fmain/mcp"} {
+	for _, p := range []string{"/mcp;a=b", "/mcp%00", "/mcp%2f%2f", "/mcp/x", "/api", "/api/whoami/x", "/b//mcp", "/b/none/mcp", "/b/..%2fmain/mcp", "/b/%00/mcp", "/b/%ff/mcp", "/b/acme%00/api/whoami", "/b/%00/mcp/server-card", "/approve/%00", "/consent/%ff"} {
 		l := goodLetter(token)
 		l.path = p
 		if status, _, raw := l.post(t, r.origin); status != http.StatusNotFound {

@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
@@ -34,12 +35,24 @@ func (p *process) routes() (http.Handler, error) {
 		p.devIDP.Routes(mux)
 	}
 	mux.HandleFunc("/", notFound)
-	return tolerant(p.knownHosts(mux)), nil
+	return legible(tolerant(p.knownHosts(mux))), nil
 }
 
 // notFound answers in JSON, which every client of this server understands.
 func notFound(w http.ResponseWriter, r *http.Request) {
 	public.NotFound(w, r, "There is nothing here. The MCP endpoint is /mcp; /llms.txt says what else there is.")
+}
+
+// legible answers paths that are no text, as %00 and %ff make them: nothing has such
+// a name, and what is behind need not think of it.
+func legible(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path := r.URL.Path; utf8.ValidString(path) && !strings.ContainsRune(path, 0) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		notFound(w, r)
+	})
 }
 
 // discovery tells anyone what this deployment is.
