@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"net/url"
 	"os"
 	"time"
 
@@ -54,11 +55,15 @@ func readWebhookRoots(c *config, path string) error {
 	return nil
 }
 
+// readWebhookLoopback comes after the public URL in the table of settings.
 func readWebhookLoopback(c *config, value string) error {
-	switch value {
-	case "on", "off":
-		c.Webhooks.Loopback = value == "on"
-		return nil
+	origin, err := url.Parse(c.PublicURL)
+	switch {
+	case err != nil || value != "on" && value != "off":
+		return errors.New("give on or off")
+	case value == "on" && origin.Host != "" && !isLoopback(origin.Hostname()):
+		return errors.New("a deployment that is public cannot have its subscribers reach into it; leave it off")
 	}
-	return errors.New("give on or off")
+	c.Webhooks.Loopback = value == "on"
+	return nil
 }
