@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sidequest/domain"
+	"sidequest/public"
 )
 
 // The documents are made from the program. UPDATE=1 writes them.
@@ -13,6 +14,16 @@ func TestTheDocumentsSayWhatTheProgramDoes(t *testing.T) {
 	t.Parallel()
 	golden(t, "../docs/tools.md", []byte(ToolsDoc(table())))
 	golden(t, "../docs/errors.md", []byte(ErrorsDoc(table())))
+}
+
+// The manifest in the repository is what is published to the MCP Registry from there.
+func TestTheManifestOfTheRepositoryIsTheOneThatIsServed(t *testing.T) {
+	t.Parallel()
+	manifest, err := public.JSON(jsonType, RegistryEntry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "../server.json", manifest.Body())
 }
 
 func TestEveryClassAndCodeIsDocumentedOnce(t *testing.T) {
