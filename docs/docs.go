@@ -63,6 +63,7 @@ func rows() []row {
 		{slug: "errors", file: "errors.md", summary: "Every refusal, what it means and what to do.", parts: true},
 		{slug: "limits", file: "limits.md", summary: "How much is let through, how long things last."},
 		{slug: "architecture", file: "architecture.md", summary: "How the program works, and what happens when something fails.", engineers: true},
+		{slug: "contracts", file: "contracts.md", summary: "What stands on the chain, and what happens to the money of a hire.", engineers: true},
 		{slug: "adr", file: "adr/README.md", summary: "What was decided, and why.", engineers: true},
 		{slug: "vocabulary", file: "vocabulary.md", summary: "One word for one thing.", engineers: true},
 		{slug: "performance", file: "performance.md", summary: "What the event store costs.", engineers: true},

@@ -2,7 +2,10 @@
 pragma solidity ^0.8.28;
 
 import {EscrowBase} from "./support/EscrowBase.sol";
+import {Escrow, IAgentWallets} from "../src/escrow/Escrow.sol";
+import {EscrowPolicy} from "../src/escrow/EscrowPolicy.sol";
 import {IEscrow} from "../src/escrow/IEscrow.sol";
+import {TestUSD} from "../src/TestUSD.sol";
 import {Vm} from "./support/Check.sol";
 
 /// @notice Every way that a job can go, second by second and unit by unit.
@@ -293,6 +296,21 @@ contract EscrowLifeTest is EscrowBase {
         escrow.activateWithAuthorization(s, chosen, 0, START + 60, bond);
         yes(status(id) == IEscrow.Status.Active, "active");
         eq(usd.balanceOf(worker), PURSE - WORKER_BOND, "bond");
+    }
+
+    function test_AnAuthorizationForOneEscrowPublishesNothingInAnother() public {
+        IEscrow.Terms memory t = terms();
+        bytes memory money =
+            signed(CREATOR_KEY, receiveDigest(creator, REWARD + CREATOR_BOND, START + 60, escrow.jobIdOf(t)));
+        Escrow twin = new Escrow(
+            address(this), treasury, IAgentWallets(address(identity)), EscrowPolicy.Minimums(WINDOW, WINDOW, WINDOW)
+        );
+        twin.setToken(t.token, EscrowPolicy.TokenRule(true, 1e6, 1e6));
+        vm.expectRevert(TestUSD.InvalidSignature.selector);
+        twin.publishWithAuthorization(t, 0, START + 60, money);
+        vm.chainId(block.chainid + 1);
+        vm.expectRevert(TestUSD.InvalidSignature.selector);
+        escrow.publishWithAuthorization(t, 0, START + 60, money);
     }
 
     function test_ActivatingWithAPermitNeedsNoAllowance() public {
