@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,7 +26,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"sidequest/domain"
+	"sidequest/eventstore"
+	"sidequest/failpoint"
 	"sidequest/projections"
+	"sidequest/secret"
 )
 
 // localCertificate makes a certificate for localhost that is its own authority, and
@@ -147,6 +152,13 @@ func newHook(t testing.TB, certificate, key string) *hook {
 	return h
 }
 
+// params are those of a subscription of all requests at the receiver.
+func (h *hook) params() string {
+	port := h.server.URL[strings.LastIndex(h.server.URL, ":")+1:]
+	return fmt.Sprintf(
+		`{"name":"sidequest.requests","cursor":null,"delivery":{"mode":"webhook","url":"https://localhost:%s/","secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}}`, port)
+}
+
 // got returns what came first of each, in order, and how many came in all.
 func (h *hook) got() (firsts []string, all int) {
 	h.mu.Lock()
@@ -193,9 +205,7 @@ func TestKilledProcessesLoseNoDelivery(t *testing.T) {
 	cast := m.join(t, 1, "writer-1", "writer-2", "writer-3") // each may have so many requests open
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	port := h.server.URL[strings.LastIndex(h.server.URL, ":")+1:]
-	cast[0].subscribe(t, slots[0].origin(), fmt.Sprintf(
-		`{"name":"sidequest.requests","cursor":null,"delivery":{"mode":"webhook","url":"https://localhost:%s/","secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}}`, port))
+	cast[0].subscribe(t, slots[0].origin(), h.params())
 	for n := range writes {
 		got, err := cast[n%3].insist(ctx, slots[n%2].origin, "request_quotes", requestArgs(fmt.Sprintf("hook-%d", n)))
 		if err != nil || !got.OK {
@@ -205,21 +215,73 @@ func TestKilledProcessesLoseNoDelivery(t *testing.T) {
 			slots[n/(writes/kills)%2].restart(t)
 		}
 	}
-	want := m.feedIDs(t, projections.FeedRequests, projections.Everyone)
+	h.hearsAll(t, m, writes)
+}
+
+// hearsAll waits until n requests were delivered, and compares them with the feed.
+func (h *hook) hearsAll(t testing.TB, m *market, n int) {
+	t.Helper()
 	deadline := time.After(90 * time.Second) // three leases of a lane
 	for {
 		firsts, all := h.got()
-		if len(firsts) >= len(want) {
-			if diff := cmp.Diff(want, firsts); diff != "" {
+		if len(firsts) >= n {
+			if diff := cmp.Diff(m.feedIDs(t, projections.FeedRequests, projections.Everyone), firsts); diff != "" {
 				t.Errorf("what was delivered (-want +got)\n%s", diff)
 			}
-			t.Logf("%d deliveries of %d events under %d kills", all, len(want), kills)
+			t.Logf("%d deliveries of %d events", all, n)
 			return
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):
 		case <-deadline:
-			t.Fatalf("%d of %d events were delivered", len(firsts), len(want))
+			t.Fatalf("%d of %d events were delivered", len(firsts), n)
 		}
 	}
+}
+
+// TestAProcessThatIsKilledAtAPointOfADeliveryLosesNothing kills it where it hurts:
+// with a lane claimed, with an answer that nobody else knows of, and with one that
+// is recorded.
+func TestAProcessThatIsKilledAtAPointOfADeliveryLosesNothing(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "sidequest")
+	build := exec.Command("go", "build", "-tags", "failpoints", "-o", program, "sidequest/cmd/sidequest")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the program: %v\n%s", err, out)
+	}
+	for _, point := range failpoint.Webhooks() {
+		t.Run(string(point), func(t *testing.T) {
+			t.Parallel()
+			certificate, key := localCertificate(t)
+			h := newHook(t, certificate, key)
+			m := openMarket(t)
+			m.more = []string{"SIDEQUEST_WEBHOOK_LOOPBACK=on", "SIDEQUEST_WEBHOOK_CA_FILE=" + certificate}
+			doomed := launchProgram(t, program, append(m.environment(), "SIDEQUEST_KILL="+string(point)+":1"), "serve")
+			addr, _, _ := strings.Cut(strings.TrimPrefix(doomed.until(t, "listening on "), "listening on "), " ")
+			a := m.join(t, 1, "writer")[0]
+			a.subscribe(t, "http://"+addr, h.params())
+			m.askDirectly(t, a, 8)
+			_ = doomed.wait(t)
+			m.serve(t)
+			h.hearsAll(t, m, 8)
+		})
+	}
+}
+
+// askDirectly records requests without any process that serves.
+func (m *market) askDirectly(t testing.TB, a *agent, n int) {
+	t.Helper()
+	m.with(t, func(ctx context.Context, store *eventstore.Store, _ secret.Vault) error {
+		for i := range n {
+			op := eventstore.Operation{Owner: a.key, Key: fmt.Sprintf("direct-%d", i), Tool: "request_quotes", Board: mainBoard, At: time.Now()}
+			_, err := eventstore.Execute(ctx, store, op, domain.RequestQuotes{
+				Title: "A logo", Brief: "Draw a logo.", AcceptanceCriteria: []string{"It is a logo."},
+				Tokens: []domain.Address{testUSD}, QuoteDeadline: "3d", DeliveryDeadline: "7d",
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
