@@ -31,12 +31,14 @@ func (s *Server) redeem(ctx context.Context, client registration, form url.Value
 	if err != nil {
 		return issue{}, err
 	}
-	refresh, err := s.startLine(ctx, spent.grantID, hash)
-	return issue{grantID: spent.grantID, grant: grant, refresh: refresh}, err
+	grant.Scopes = capped(spent.asked, grant.Scopes)
+	refresh, err := s.startLine(ctx, spent, hash)
+	return issue{grantID: spent.grantID, grant: grant, asked: spent.asked, refresh: refresh}, err
 }
 
 type spentCode struct {
 	grantID, redirect, challenge string
+	asked                        []string // see [capped]
 	inTime                       bool
 }
 
@@ -48,7 +50,8 @@ func (s *Server) spend(ctx context.Context, client registration, hash []byte) (s
 		UPDATE oauth.codes
 		SET used_at = now()
 		WHERE code_hash = $1 AND client_id = $2 AND used_at IS NULL
-		RETURNING grant_id, redirect_uri, challenge, expires_at > now()`, hash, client.ID).Scan(&c.grantID, &c.redirect, &c.challenge, &c.inTime)
+		RETURNING grant_id, redirect_uri, challenge, asked, expires_at > now()`, hash, client.ID).Scan(
+		&c.grantID, &c.redirect, &c.challenge, &c.asked, &c.inTime)
 	if err == nil {
 		return c, nil
 	}

@@ -26,23 +26,36 @@ type Decision struct {
 	Operator string
 	AgentKey domain.AgentKey // "" to set up a new agent
 	Scopes   []string        // full names; what was not asked for is left out
+
+	// Settle does what else was decided, once there is the grant and before its
+	// client hears of it; nil for nothing. If it fails, the decision can be
+	// repeated, and then it may do again what it did.
+	Settle func(ctx context.Context, grantID string) error
 }
 
 // Allow grants what a request asks for, as far as the decision goes, and returns
 // where to send the browser. If the operator has let this client act for this
 // agent before, in the same place, that grant is widened; else it is a new one.
-// The same decision may be repeated until it was answered. It refuses like
+// The tokens that come of it allow no more than this request asked for, even if
+// the grant does. The same decision may be repeated until it was answered. It
+// refuses like
 // [Server.Pending], and with forbidden a session that was not shown the request.
 func (s *Server) Allow(ctx context.Context, r *http.Request, id string, d Decision) (location, grantID string, err error) {
 	p, err := s.decided(ctx, r, id, d.Operator, fmt.Sprintf("allow %q %q", d.AgentKey, d.Scopes))
 	if err != nil {
 		return "", "", err
 	}
-	if grantID, err = s.grant(ctx, p, d); err != nil {
+	grantID, most, err := s.grant(ctx, p, d)
+	if err != nil {
 		return "", "", err
 	}
+	if d.Settle != nil {
+		if err := d.Settle(ctx, grantID); err != nil {
+			return "", "", err
+		}
+	}
 	code := "ac_" + newSecret()
-	if err := s.keepCode(ctx, p, grantID, code); err != nil {
+	if err := s.keepCode(ctx, p, grantID, most, code); err != nil {
 		return "", "", err
 	}
 	s.Log.InfoContext(ctx, "authorization allowed", "request", id, "client", p.Client.ID, "grant", grantID, "operator", d.Operator)
@@ -102,34 +115,56 @@ func (s *Server) decided(ctx context.Context, r *http.Request, id, operator, dec
 	return p, nil
 }
 
-// grant widens the grant there is, or opens one, and returns its id. Both have an
-// operation key made of the request, so a repeat has no second effect.
-func (s *Server) grant(ctx context.Context, p Pending, d Decision) (string, error) {
+// grant widens the grant there is, or opens one, and returns its id and the most
+// that the tokens of this request may allow. Both have an operation key made of the
+// request, so a repeat has no second effect.
+func (s *Server) grant(ctx context.Context, p Pending, d Decision) (id string, most []string, err error) {
 	scopes := allowed(p.Asked, d)
 	live, err := s.Grants.OfOperator(ctx, d.Operator)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	ofAgent := 0
 	for _, g := range live {
 		if g.AgentKey != d.AgentKey {
 			continue
 		}
-		if ofAgent++; g.ClientID != p.Client.ID || g.Resource != p.Resource || g.RedirectURI != p.registered || g.ExpiresAt != nil {
+		if ofAgent++; !p.fits(g) {
 			continue
 		}
 		cmd := domain.WidenGrant{GrantID: g.ID, Scopes: scopes, Asked: p.Asked}
 		_, err := carryOut(ctx, s.Store, domain.AgentKey(d.Operator), "widen-"+p.ID, "widen_grant", cmd)
-		return g.ID, err
+		return g.ID, mostOf(p.Asked, scopes, g.Scopes), err
 	}
 	if ofAgent >= MaxGrants {
-		return "", domain.Refuse(domain.Conflict, "there are %d connections of this kind already; end one of them on the page of your connections first", ofAgent)
+		return "", nil, domain.Refuse(domain.Conflict, "there are %d connections of this kind already; end one of them on the page of your connections first", ofAgent)
 	}
 	opened, err := carryOut(ctx, s.Store, domain.AgentKey(d.Operator), "open-"+p.ID, "open_grant", domain.OpenGrant{
 		AgentKey: d.AgentKey, ClientID: p.Client.ID, ClientName: p.Client.Name, RedirectURI: p.registered,
 		Operator: d.Operator, Asked: p.Asked, Scopes: scopes, Resource: p.Resource,
 	})
-	return opened.GrantID, err
+	return opened.GrantID, p.Asked, err
+}
+
+// fits says whether a grant of the agent is the one that the request is about. A
+// connection that has proposed its one agent is no use to somebody who wants to set
+// one up, whatever became of that.
+func (p Pending) fits(g LiveGrant) bool {
+	return g.ClientID == p.Client.ID && g.Resource == p.Resource && g.RedirectURI == p.registered && g.ExpiresAt == nil &&
+		(g.AgentKey != "" || g.Proposed == "")
+}
+
+// mostOf returns what the tokens of a request may ever allow: what it asked for, so
+// that what the operator allows later comes with a refresh. What they left out
+// now, though the grant has it already, is not for this request.
+func mostOf(asked, scopes, before []string) []string {
+	most := slices.DeleteFunc(slices.Clone(asked), func(scope string) bool {
+		return slices.Contains(before, scope) && !domain.ScopesAllow(scopes, scope)
+	})
+	if len(most) == 0 {
+		return scopes
+	}
+	return most
 }
 
 // allowed returns the scopes of a decision: nothing that was not asked for, and
@@ -151,16 +186,16 @@ func allowed(asked []string, d Decision) []string {
 }
 
 // keepCode ends a request with a code, if it has not ended.
-func (s *Server) keepCode(ctx context.Context, p Pending, grantID, code string) error {
+func (s *Server) keepCode(ctx context.Context, p Pending, grantID string, most []string, code string) error {
 	tag, err := s.DB.Exec(ctx, `
 		WITH ended AS (
 		  UPDATE oauth.requests
 		  SET ended_at = now()
 		  WHERE request_id = $1 AND ended_at IS NULL
 		  RETURNING client_id, redirect_uri, challenge)
-		INSERT INTO oauth.codes (code_hash, grant_id, client_id, redirect_uri, challenge, expires_at)
-		SELECT $2, $3, client_id, redirect_uri, challenge, now() + $4
-		FROM ended`, p.ID, hashOf(code), grantID, CodeLife)
+		INSERT INTO oauth.codes (code_hash, grant_id, client_id, redirect_uri, challenge, asked, expires_at)
+		SELECT $2, $3, client_id, redirect_uri, challenge, $5, now() + $4
+		FROM ended`, p.ID, hashOf(code), grantID, CodeLife, most)
 	if err != nil {
 		return fmt.Errorf("keep an authorization code: %w", err)
 	}

@@ -96,7 +96,7 @@ func (d deployment) process(t *testing.T) process {
 	}
 	p.store = eventstore.Open(eventstore.Config{
 		URL: d.db.URL, Pool: pool, Wake: wake, Log: slog.New(slog.DiscardHandler),
-		Categories: []domain.AnyCategory{domain.Grants, domain.Agents, domain.Registries},
+		Categories: []domain.AnyCategory{domain.Grants, domain.Agents, domain.Registries, domain.Approvals},
 	})
 	t.Cleanup(func() {
 		pool.Close()
@@ -133,7 +133,12 @@ func background(t *testing.T, run func(context.Context) error) {
 
 func execute[R any](t *testing.T, s *eventstore.Store, cmd domain.Command[R]) {
 	t.Helper()
-	op := eventstore.Operation{Owner: operator, Key: ulid.Make().String(), Tool: "test", At: time.Now()}
+	executeAs(t, s, operator, cmd)
+}
+
+func executeAs[R any](t *testing.T, s *eventstore.Store, owner domain.AgentKey, cmd domain.Command[R]) {
+	t.Helper()
+	op := eventstore.Operation{Owner: owner, Key: ulid.Make().String(), Tool: "test", At: time.Now()}
 	if _, err := eventstore.Execute(t.Context(), s, op, cmd); err != nil {
 		t.Fatal(err)
 	}

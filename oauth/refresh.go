@@ -87,7 +87,8 @@ func (t refreshToken) String() string {
 // startLine begins a line of refresh tokens under a grant and returns the first.
 // Each login has a line of its own, since installations of one application that
 // their operator let act for one agent share a grant, but no storage.
-func (s *Server) startLine(ctx context.Context, grantID string, codeHash []byte) (string, error) {
+// The line is for what its own request asked for, and stays so.
+func (s *Server) startLine(ctx context.Context, code spentCode, codeHash []byte) (string, error) {
 	var line [16]byte
 	salt := make([]byte, 16)
 	_, _ = rand.Read(line[:]) // it never fails
@@ -105,9 +106,9 @@ func (s *Server) startLine(ctx context.Context, grantID string, codeHash []byte)
 		    WHERE grant_id = $3
 		    ORDER BY rotated_at DESC
 		    OFFSET $5))
-		INSERT INTO oauth.lines (line_id, grant_id, salt, seq, rotated_at, idle_until, ends_at)
-		VALUES ($2, $3, $4, 1, clock_timestamp(), now() + $6, now() + $7)`,
-		codeHash, line[:], grantID, salt, maxLines-1, RefreshIdle, RefreshLife)
+		INSERT INTO oauth.lines (line_id, grant_id, salt, asked, seq, rotated_at, idle_until, ends_at)
+		VALUES ($2, $3, $4, $8, 1, clock_timestamp(), now() + $6, now() + $7)`,
+		codeHash, line[:], code.grantID, salt, maxLines-1, RefreshIdle, RefreshLife, code.asked)
 	if err != nil {
 		return "", fmt.Errorf("begin a line of refresh tokens: %w", err)
 	}
@@ -117,23 +118,23 @@ func (s *Server) startLine(ctx context.Context, grantID string, codeHash []byte)
 // refresh gives tokens for a refresh token (RFC 6749 §6). A token is good once;
 // its successor follows from it.
 func (s *Server) refresh(ctx context.Context, client registration, form url.Values) (issue, error) {
-	token, grantID, salt, err := s.genuine(ctx, form.Get("refresh_token"))
+	token, line, err := s.genuine(ctx, form.Get("refresh_token"))
 	if err != nil {
 		return issue{}, err
 	}
-	grant, err := s.liveFor(ctx, client, grantID, form)
+	grant, err := s.liveFor(ctx, client, line.grantID, form)
 	if err != nil {
 		return issue{}, err
 	}
-	if grant.Scopes, err = narrowed(grant.Scopes, form); err != nil {
+	if grant.Scopes, err = narrowed(capped(line.asked, grant.Scopes), form); err != nil {
 		return issue{}, err
 	}
 	switch good, err := s.rotate(ctx, token); {
 	case err != nil:
 		return issue{}, err
 	case !good:
-		s.Log.WarnContext(ctx, "a refresh token was used twice", "grant", grantID, "client", client.ID)
-		_, err := carryOut(ctx, s.Store, domain.System, "reuse-"+grantID, "record_reuse", domain.RecordReuse{GrantID: grantID})
+		s.Log.WarnContext(ctx, "a refresh token was used twice", "grant", line.grantID, "client", client.ID)
+		_, err := carryOut(ctx, s.Store, domain.System, "reuse-"+line.grantID, "record_reuse", domain.RecordReuse{GrantID: line.grantID})
 		if err == nil {
 			err = s.Grants.look(ctx, time.Now())
 		}
@@ -142,30 +143,37 @@ func (s *Server) refresh(ctx context.Context, client registration, form url.Valu
 		}
 		return issue{}, err
 	}
-	successor := s.Refresh.derive(token.line, salt, token.seq+1).String()
-	return issue{grantID: grantID, grant: grant, refresh: successor}, nil
+	successor := s.Refresh.derive(token.line, line.salt, token.seq+1).String()
+	return issue{grantID: line.grantID, grant: grant, asked: line.asked, refresh: successor}, nil
 }
 
-// genuine returns a token that was issued, at whatever time, with its grant.
-func (s *Server) genuine(ctx context.Context, presented string) (t refreshToken, grantID string, salt []byte, err error) {
+// A line is what does not change of a line of refresh tokens.
+type line struct {
+	grantID string
+	salt    []byte
+	asked   []string // see [capped]
+}
+
+// genuine returns a token that was issued, at whatever time, with its line.
+func (s *Server) genuine(ctx context.Context, presented string) (t refreshToken, l line, err error) {
 	t, ok := parseRefresh(presented)
 	if !ok {
-		return t, "", nil, deadGrant()
+		return t, l, deadGrant()
 	}
 	err = s.DB.QueryRow(ctx, `
-		SELECT grant_id, salt
+		SELECT grant_id, salt, asked
 		FROM oauth.lines
-		WHERE line_id = $1`, t.line[:]).Scan(&grantID, &salt)
+		WHERE line_id = $1`, t.line[:]).Scan(&l.grantID, &l.salt, &l.asked)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return t, "", nil, deadGrant()
+		return t, l, deadGrant()
 	}
 	if err != nil {
-		return t, "", nil, fmt.Errorf("find a line of refresh tokens: %w", err)
+		return t, l, fmt.Errorf("find a line of refresh tokens: %w", err)
 	}
-	if want := s.Refresh.derive(t.line, salt, t.seq); !hmac.Equal(want.mac[:], t.mac[:]) {
-		return t, "", nil, deadGrant()
+	if want := s.Refresh.derive(t.line, l.salt, t.seq); !hmac.Equal(want.mac[:], t.mac[:]) {
+		return t, l, deadGrant()
 	}
-	return t, grantID, salt, nil
+	return t, l, nil
 }
 
 // rotate moves a line on to the successor of a token. It is good as well if

@@ -60,9 +60,9 @@ func (s *Server) grantOf(ctx context.Context, token string) (string, error) {
 		}
 		return c.GrantID, nil
 	}
-	_, grantID, _, err := s.genuine(ctx, token)
+	_, l, err := s.genuine(ctx, token)
 	if _, dead := errors.AsType[*fault](err); dead {
 		return "", nil
 	}
-	return grantID, err
+	return l.grantID, err
 }

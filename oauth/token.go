@@ -35,6 +35,7 @@ type claims struct {
 	NotBefore *jwt.NumericDate `json:"nbf,omitempty"` // we write none, but honour one
 	ID        string           `json:"jti"`
 	GrantID   string           `json:"gid"`
+	Asked     []string         `json:"asked,omitempty"` // where there is no agent yet: see [AccessToken]
 
 	// For the eyes of people who look into a token. Nothing reads them: what an
 	// agent may do is looked up at every call.
@@ -65,6 +66,7 @@ type AccessToken struct {
 	Issuer  string // the origin of the deployment, without a trailing slash
 	GrantID string
 	Grant   domain.Grant // gives subject, client, audience and scopes
+	Asked   []string     // the most it allows once its grant has an agent; nil for what the grant does
 	At      time.Time
 	Life    time.Duration // 0 for TokenLife; at most MaxTokenLife
 
@@ -99,9 +101,9 @@ func (k *Keys) Mint(t AccessToken) (string, error) {
 func setupSubject(grantID string) string { return grantID }
 
 func (t AccessToken) claims() claims {
-	subject := string(t.Grant.AgentKey)
+	subject, asked := string(t.Grant.AgentKey), []string(nil)
 	if subject == "" {
-		subject = setupSubject(t.GrantID)
+		subject, asked = setupSubject(t.GrantID), t.Asked
 	}
 	return claims{
 		Issuer:    t.Issuer,
@@ -113,6 +115,7 @@ func (t AccessToken) claims() claims {
 		ExpiresAt: jwt.NewNumericDate(t.At.Add(t.Life)),
 		ID:        ulid.Make().String(),
 		GrantID:   t.GrantID,
+		Asked:     asked,
 		AgentID:   t.AgentID,
 		Roles:     t.Roles,
 	}

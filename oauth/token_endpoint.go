@@ -78,11 +78,12 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) (tokenAnswer, err
 type issue struct {
 	grantID string
 	grant   domain.Grant // with the scopes of the access token
+	asked   []string     // see [capped]
 	refresh string
 }
 
 func (s *Server) mint(ctx context.Context, g issue) (tokenAnswer, error) {
-	t := AccessToken{Issuer: s.Issuer, GrantID: g.grantID, Grant: g.grant, At: time.Now()}
+	t := AccessToken{Issuer: s.Issuer, GrantID: g.grantID, Grant: g.grant, Asked: g.asked, At: time.Now()}
 	if g.grant.AgentKey != "" {
 		var err error
 		if t.AgentID, t.Roles, err = s.Describe(ctx, g.grant.AgentKey); err != nil {
@@ -126,7 +127,7 @@ func (s *Server) liveFor(ctx context.Context, client registration, grantID strin
 	return grant, err
 }
 
-// narrowed returns the scopes of an access token: all that the grant has, or as
+// narrowed returns the scopes of an access token: all that it may have, or as
 // many of them as are asked for (RFC 6749 §6).
 func narrowed(granted []string, form url.Values) ([]string, error) {
 	asked := knownScopes(strings.Fields(form.Get("scope")))

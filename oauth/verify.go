@@ -21,7 +21,7 @@ type Principal struct {
 	ClientID string
 	Operator string
 	Scopes   []string        // full names: those of the token that the grant still has
-	Asked    []string        // full names: the most the grant can ever allow
+	Asked    []string        // full names: the most the grant can ever allow; while it has no agent, this token
 	Proposed domain.AgentKey // the agent that the grant was to set up, "" for none
 	Resource string          // the audience: the exact URL of the resource
 }
@@ -43,7 +43,7 @@ type Verifier struct {
 func NewVerifier(keys *Keys, issuer string, grants *Grants) *Verifier {
 	return &Verifier{keys, grants, jwt.NewParser(
 		jwt.WithValidMethods([]string{jwt.SigningMethodES256.Alg()}),
-		jwt.WithStrictDecoding(), // one token, one spelling
+		jwt.WithStrictDecoding(), // no padding, no stray bits; nothing relies on there being one spelling of a token
 		jwt.WithIssuer(issuer),
 		jwt.WithExpirationRequired(),
 		jwt.WithIssuedAt(),
@@ -73,11 +73,12 @@ func (v *Verifier) Verify(ctx context.Context, bearer, resource string) (Princip
 	if string(grant.AgentKey) != c.Subject && !setUp || grant.ClientID != c.ClientID || grant.Resource != resource {
 		return Principal{}, refuseToken()
 	}
-	scopes := common(strings.Fields(c.Scope), grant.Scopes)
+	scopes, asked := capped(strings.Fields(c.Scope), grant.Scopes), grant.Asked
 	if setUp {
 		// Its operator has said since what the connection may do: a token from
-		// before there was an agent acts as that agent.
-		scopes = slices.Clone(grant.Scopes)
+		// before there was an agent acts as that agent, as far as its own request
+		// asked.
+		scopes, asked = capped(c.Asked, grant.Scopes), capped(c.Asked, grant.Asked)
 	}
 	return Principal{
 		AgentKey: grant.AgentKey,
@@ -85,7 +86,7 @@ func (v *Verifier) Verify(ctx context.Context, bearer, resource string) (Princip
 		ClientID: grant.ClientID,
 		Operator: grant.Operator,
 		Scopes:   scopes,
-		Asked:    grant.Asked,
+		Asked:    asked,
 		Proposed: grant.Proposed,
 		Resource: resource,
 	}, nil
@@ -105,13 +106,6 @@ func (v *Verifier) behind(c claims, grant domain.Grant) bool {
 	}
 	unknown := func(scope string) bool { return !domain.ScopesAllow(grant.Scopes, scope) }
 	return c.Subject != setupSubject(c.GrantID) && (c.Subject != string(grant.AgentKey) || slices.ContainsFunc(strings.Fields(c.Scope), unknown))
-}
-
-// common returns the scopes that both lists allow, some by implication.
-func common(a, b []string) []string {
-	return slices.DeleteFunc(knownScopes(slices.Concat(a, b)), func(s string) bool {
-		return !domain.ScopesAllow(a, s) || !domain.ScopesAllow(b, s)
-	})
 }
 
 // check does all that needs no grant: form, signature, claims and audience.
@@ -138,7 +132,7 @@ func (v *Verifier) parse(ctx context.Context, bearer string) (claims, error) {
 		return claims{}, domain.Refuse(domain.Unauthenticated, "the access token has expired; get a new one")
 	case err != nil:
 		return claims{}, refuseToken()
-	case c.IssuedAt == nil || c.Audience == "" || c.GrantID == "":
+	case c.IssuedAt == nil || c.Audience == "" || c.GrantID == "" || strings.TrimSpace(c.Scope) == "":
 		return claims{}, refuseToken()
 	}
 	return c, nil

@@ -154,7 +154,7 @@ func (h *headless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// widen lets a client do all it may ask for, as its operator can at any time.
+// widen lets a client do more of what it asked for, as its operator can at any time.
 func (h *headless) widen(ctx context.Context, clientID string) error {
 	live, err := h.server.Grants.OfAgent(ctx, h.agent)
 	if err != nil {
@@ -162,9 +162,7 @@ func (h *headless) widen(ctx context.Context, clientID string) error {
 	}
 	for _, g := range live {
 		if g.ClientID == clientID {
-			_, err = carryOut(ctx, h.store, developer, ulid.Make().String(), "widen_grant", domain.WidenGrant{
-				GrantID: g.ID, Scopes: []string{domain.ScopeHire}, Asked: []string{domain.ScopeHire},
-			})
+			_, err = carryOut(ctx, h.store, developer, ulid.Make().String(), "widen_grant", domain.WidenGrant{GrantID: g.ID, Scopes: []string{domain.ScopeHire}})
 		}
 	}
 	return err

@@ -25,7 +25,11 @@ const provider = {
   saveCodeVerifier: (value) => { kept.verifier = value },
   discoveryState: () => kept.discovery,
   saveDiscoveryState: (value) => { kept.discovery = value },
-  redirectToAuthorization: async (url) => { redirected = await consent(url, process.env.SCOPES) },
+  redirectToAuthorization: async (url) => {
+    // Only what a client asked for can reach it later without another consent.
+    if (!modern) url.searchParams.set('scope', 'sidequest:read sidequest:hire')
+    redirected = await consent(url, process.env.SCOPES)
+  },
 }
 
 async function finish(transport) {
