@@ -6,7 +6,8 @@ import {IdentityRegistry} from "./IdentityRegistry.sol";
 
 /// @title What clients say about agents (ERC-8004), and which of it was paid for.
 /// @notice Anyone may leave feedback; it is kept and shown. It counts only if it names a job in the escrow that the same
-/// client paid that agent for, and each job counts once. Nobody can buy weight by opening accounts.
+/// client paid that agent for, and each job counts once. Accounts alone have no weight. That payer and agent are not
+/// the same person, no contract can tell: readers should weigh what was paid.
 contract ReputationRegistry {
     struct Feedback {
         int128 value;

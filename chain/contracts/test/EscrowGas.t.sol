@@ -61,7 +61,7 @@ contract EscrowGasTest is EscrowBase {
         IEscrow.Selection memory s = selection(id);
         bytes memory chosen = selectionSignature(s);
         bytes memory bond =
-            signed(WORKER_KEY, receiveDigest(worker, WORKER_BOND, START + 60, escrow.activationNonce(id, worker)));
+            signed(WORKER_KEY, receiveDigest(worker, WORKER_BOND, START + 60, escrow.activationNonce(id, worker, 1)));
         escrow.activateWithAuthorization(s, chosen, 0, START + 60, bond);
         costs("activate with authorization");
         IEscrow.Call memory c = IEscrow.Call(worker, abi.encodeCall(IEscrow.submit, (id, "d")), 0, block.timestamp + 60);

@@ -291,7 +291,7 @@ contract EscrowLifeTest is EscrowBase {
         IEscrow.Selection memory s = selection(id);
         bytes memory chosen = selectionSignature(s);
         bytes memory bond =
-            signed(WORKER_KEY, receiveDigest(worker, WORKER_BOND, START + 60, escrow.activationNonce(id, worker)));
+            signed(WORKER_KEY, receiveDigest(worker, WORKER_BOND, START + 60, escrow.activationNonce(id, worker, 1)));
         vm.prank(other);
         escrow.activateWithAuthorization(s, chosen, 0, START + 60, bond);
         yes(status(id) == IEscrow.Status.Active, "active");

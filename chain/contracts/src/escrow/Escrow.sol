@@ -94,7 +94,7 @@ contract Escrow is EscrowMoney, EscrowPolicy {
         bytes calldata authorization
     ) external nonReentrant {
         Job storage j = _activate(s, signature);
-        bytes32 nonce = activationNonce(s.jobId, s.worker);
+        bytes32 nonce = activationNonce(s.jobId, s.worker, s.workerAgentId);
         _receive(j.token, s.worker, j.workerBond, validAfter, validBefore, nonce, authorization);
     }
 
@@ -182,8 +182,8 @@ contract Escrow is EscrowMoney, EscrowPolicy {
     }
 
     /// @inheritdoc IEscrow
-    function activationNonce(bytes32 jobId, address worker) public pure returns (bytes32) {
-        return keccak256(abi.encode("activate", jobId, worker));
+    function activationNonce(bytes32 jobId, address worker, uint256 workerAgentId) public pure returns (bytes32) {
+        return keccak256(abi.encode("activate", jobId, worker, workerAgentId));
     }
 
     function _open(Terms calldata t) private returns (bytes32 jobId) {

@@ -240,8 +240,9 @@ interface IEscrow {
         bytes calldata authorization
     ) external;
 
-    /// @notice The nonce of the ERC-3009 authorization with which a worker activates: good for this job and nothing else.
-    function activationNonce(bytes32 jobId, address worker) external pure returns (bytes32);
+    /// @notice The nonce of the ERC-3009 authorization with which a worker activates: good for this job, by this agent,
+    /// and nothing else.
+    function activationNonce(bytes32 jobId, address worker, uint256 workerAgentId) external pure returns (bytes32);
 
     /// @notice The worker delivers, once and for all.
     function submit(bytes32 jobId, bytes32 deliverableHash) external;
