@@ -13,6 +13,7 @@ contract HostileToken is ERC20 {
         TakesAFee,
         BurnsAllGas,
         ReturnsABomb,
+        NeedsGas,
         Reenters
     }
 
@@ -68,6 +69,7 @@ contract HostileToken is ERC20 {
                 revert(0, 1000000)
             }
         }
+        if (fault == Fault.NeedsGas) require(gasleft() > 100_000, "too little gas");
         if (fault == Fault.Reenters && !tried) {
             tried = true;
             (entered,) = _target.call(_call);
