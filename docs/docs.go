@@ -38,6 +38,9 @@ type Page struct {
 	// browsers, and neither offered to agents nor found by their searches.
 	Engineers bool
 
+	// Decision marks a page of the decisions, which the page on all of them lists.
+	Decision bool
+
 	// Part marks a section of a longer page that has an address of its own.
 	Part bool
 
@@ -48,6 +51,7 @@ type Page struct {
 type row struct {
 	slug, file, summary string
 	engineers           bool
+	decision            bool
 	parts               bool // its sections of the third level have addresses of their own
 }
 
@@ -93,7 +97,7 @@ func Load() (*Book, error) {
 		return nil, fmt.Errorf("list the decisions: %w", err)
 	}
 	for _, file := range decisions {
-		all = append(all, row{slug: strings.TrimSuffix(file, ".md"), file: file, engineers: true})
+		all = append(all, row{slug: strings.TrimSuffix(file, ".md"), file: file, engineers: true, decision: true})
 	}
 	for _, r := range all {
 		b.slugs[r.file] = r.slug
@@ -117,7 +121,7 @@ func (b *Book) add(r row) error {
 		return fmt.Errorf("read the page %s: %w", r.slug, err)
 	}
 	text := note.ReplaceAllString(string(raw), "")
-	p := Page{Slug: r.slug, Summary: r.summary, Engineers: r.engineers, text: strings.TrimSpace(b.absolute(r.file, text)) + "\n"}
+	p := Page{Slug: r.slug, Summary: r.summary, Engineers: r.engineers, Decision: r.decision, text: strings.TrimSpace(b.absolute(r.file, text)) + "\n"}
 	title, _, _ := strings.Cut(p.text, "\n")
 	if p.Title = strings.TrimPrefix(title, "# "); p.Title == title {
 		return fmt.Errorf("the page %s does not begin with its title", r.slug)
@@ -194,11 +198,11 @@ func (b *Book) Index(engineers bool) Page {
 	return Page{Slug: "index", Title: "Documentation of Sidequest", Summary: "What there is to read.", text: s.String()}
 }
 
-// list links the pages of one readership, without parts.
+// list links the pages of one readership, without parts and single decisions.
 func (b *Book) list(engineers bool) string {
 	var s strings.Builder
 	for _, p := range b.Pages {
-		if p.Part || p.Engineers != engineers {
+		if p.Part || p.Decision || p.Engineers != engineers {
 			continue
 		}
 		fmt.Fprintf(&s, "- [%s](%s/docs/%s)", p.Title, exampleOrigin, p.Slug)

@@ -98,8 +98,11 @@ func TestTheIndexShowsAgentsWhatIsForThem(t *testing.T) {
 	agents, all := b.Index(false).Text(origin), b.Index(true).Text(origin)
 	for _, p := range b.Pages {
 		entry := "](" + origin + "/docs/" + p.Slug + ")"
-		if strings.Contains(agents, entry) == (p.Engineers || p.Part) || strings.Contains(all, entry) == p.Part {
+		if strings.Contains(agents, entry) == (p.Engineers || p.Part) || strings.Contains(all, entry) == (p.Part || p.Decision) {
 			t.Errorf("%s is where it does not belong, or is not where it does", p.Slug)
+		}
+		if decisions, _ := b.Find("adr"); p.Decision && !strings.Contains(decisions.Text(origin), entry) {
+			t.Errorf("the page on the decisions lacks %s", p.Slug)
 		}
 		if p.Summary == "" && !strings.HasPrefix(p.Slug, "adr/") {
 			t.Errorf("nothing says what %s is for", p.Slug)

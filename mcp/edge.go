@@ -44,7 +44,7 @@ func (s *Server) admit(h http.Header, r *http.Request) *ProtocolError {
 		return checkHeaders(r)
 	}
 	h.Set("Allow", allowedMethods)
-	return refuse(http.StatusMethodNotAllowed, CodeInvalidRequest, "This endpoint takes POST only.")
+	return refuse(http.StatusMethodNotAllowed, CodeInvalidRequest, "This endpoint takes POST only; /docs/connect says how clients connect.")
 }
 
 // ServesHost says whether a request names a host that is served. A deployment on

@@ -2,6 +2,7 @@ package projections
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -86,15 +87,35 @@ type Connection struct {
 	LastUsed    *time.Time // to the minute; nil if never
 }
 
+const selectConnections = `
+	SELECT c.grant_id, c.agent_key, coalesce(a.name, ''), c.client_id, c.client_name, c.redirect_uri, c.resource,
+		c.asked, c.scopes, c.since, c.expires_at, u.used_at
+	FROM connection AS c
+	LEFT JOIN agent AS a ON a.agent_key = c.agent_key
+	LEFT JOIN auth.grant_use AS u ON u.grant_id = c.grant_id`
+
+// ConnectionOf returns a connection of an operator, also one that has ended, or
+// false.
+func ConnectionOf(ctx context.Context, db *pgxpool.Pool, operator, grantID string) (Connection, bool, error) {
+	rows, err := db.Query(ctx, selectConnections+`
+		WHERE c.grant_id = $1 AND c.operator = $2`, grantID, operator)
+	if err != nil {
+		return Connection{}, false, fmt.Errorf("read connection %s: %w", grantID, err)
+	}
+	c, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Connection])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Connection{}, false, nil
+	}
+	if err != nil {
+		return Connection{}, false, fmt.Errorf("read connection %s: %w", grantID, err)
+	}
+	return c, true, nil
+}
+
 // ConnectionsOf returns what is connected in the name of an operator at a moment,
 // newest first, at most 200.
 func ConnectionsOf(ctx context.Context, db *pgxpool.Pool, operator string, now time.Time) ([]Connection, error) {
-	rows, err := db.Query(ctx, `
-		SELECT c.grant_id, c.agent_key, coalesce(a.name, ''), c.client_id, c.client_name, c.redirect_uri, c.resource,
-			c.asked, c.scopes, c.since, c.expires_at, u.used_at
-		FROM connection AS c
-		LEFT JOIN agent AS a ON a.agent_key = c.agent_key
-		LEFT JOIN auth.grant_use AS u ON u.grant_id = c.grant_id
+	rows, err := db.Query(ctx, selectConnections+`
 		WHERE c.operator = $1 AND c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > $2)
 		ORDER BY c.since DESC, c.grant_id
 		LIMIT 200`, operator, now)

@@ -17,6 +17,8 @@ type question struct {
 	Roles []roleChoice      // of a new agent
 	Board string
 	CSRF  string
+
+	Proposer string // the client that proposes an agent, as it names itself
 }
 
 // Open says whether it waits for an answer.
@@ -56,6 +58,13 @@ func (s *Server) question(ctx context.Context, session signin.Session, a project
 		return q, err
 	}
 	q.Agent, q.Roles = agent, roleChoices(agent.Roles)
+	if a.GrantID != "" {
+		proposer, _, err := projections.ConnectionOf(ctx, s.cfg.DB, session.Operator.ID, a.GrantID)
+		if err != nil {
+			return q, err
+		}
+		q.Proposer = proposer.ClientName
+	}
 	board, found, err := projections.BoardBySlug(ctx, s.cfg.DB, a.Board)
 	if found {
 		q.Board = board.Name

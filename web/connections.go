@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -39,7 +40,17 @@ func (s *Server) connectionsPage(w http.ResponseWriter, r *http.Request, session
 			return err
 		}
 	}
-	s.showOwn(w, r, session, page{Name: "connections", Title: "Connections", Body: map[string]any{"Cards": cards, "Endpoint": s.cfg.Origin + "/mcp"}})
+	body := map[string]any{"Cards": cards, "Endpoint": s.cfg.Origin + "/mcp"}
+	if id := r.URL.Query().Get("ended"); id != "" && !slices.ContainsFunc(connections, func(c projections.Connection) bool { return c.GrantID == id }) {
+		ended, found, err := projections.ConnectionOf(r.Context(), s.cfg.DB, session.Operator.ID, id)
+		if err != nil {
+			return err
+		}
+		if found {
+			body["Ended"] = ended
+		}
+	}
+	s.showOwn(w, r, session, page{Name: "connections", Title: "Connections", Body: body})
 	return nil
 }
 
@@ -102,7 +113,7 @@ func (s *Server) endConnection(w http.ResponseWriter, r *http.Request, session s
 		return noConnection()
 	}
 	if err == nil {
-		see(w, r, "/connections")
+		see(w, r, "/connections?"+url.Values{"ended": {cmd.GrantID}}.Encode())
 	}
 	return err
 }

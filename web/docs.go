@@ -13,6 +13,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/util"
 
 	"sidequest/docs"
 	"sidequest/domain"
@@ -57,7 +58,22 @@ func (s *Server) documentRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("/docs/{slug...}", s.serveDocument)
 	mux.Handle("/icon.svg", asset("image/svg+xml", "static/icon.svg"))
 	mux.Handle("/icon.png", asset("image/png", "static/icon.png"))
+	mux.Handle("/favicon.ico", asset("image/png", "static/icon.png")) // browsers go by what it is, not by its name
+	mux.Handle("/robots.txt", public.New("text/plain; charset=utf-8", []byte(robots)))
 }
+
+// robots keeps crawlers from the pages of operators, where they can do nothing.
+const robots = `User-agent: *
+Disallow: /sign-in
+Disallow: /account
+Disallow: /consent/
+Disallow: /connections
+Disallow: /agents
+Disallow: /approvals
+Disallow: /approve/
+Disallow: /deliveries
+Disallow: /authorize
+`
 
 // asset is a picture that other sites show, such as the icon in a list of servers.
 func asset(mediaType, name string) *public.Document {
@@ -83,7 +99,8 @@ func (s *Server) serveDocument(w http.ResponseWriter, r *http.Request) {
 	w.Header().Add("Vary", "Accept")
 	switch {
 	case !found && wantsHTML && strings.Contains(r.Header.Get("Accept"), "text/html"):
-		s.fail(w, r, domain.Refuse(domain.NotFound, "There is no such page; the documentation lists those there are."))
+		status, title := headline(domain.NotFound)
+		s.pages.showFault(w, r, s.who(r), status, fault{Title: title, Message: "There is no such page.", Action: &link{Name: "See all pages", Path: "/docs"}})
 	case !found:
 		public.NotFound(w, r, "There is no such page; /docs.md lists those there are.")
 	case wantsHTML:
@@ -160,7 +177,9 @@ func contents(book *docs.Book, reading docs.Page) []link {
 // toHTML draws Markdown. HTML in it is left out, and headings get the ids that links
 // name. What may be wider than the page can be scrolled, by keyboard too.
 func toHTML(markdown string) (template.HTML, error) {
-	md := goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
+	md := goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(
+		parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(tables{}, 1000)),
+	))
 	var b strings.Builder
 	if err := md.Convert([]byte(markdown), &b, parser.WithContext(parser.NewContext(parser.WithIDs(&ids{})))); err != nil {
 		return "", err
@@ -168,6 +187,7 @@ func toHTML(markdown string) (template.HTML, error) {
 	return template.HTML(strings.NewReplacer( //nolint:gosec // text of our own, escaped by the renderer
 		"<table>", `<div class="scroll" role="group" aria-label="Table" tabindex="0"><table>`,
 		"</table>", "</table></div>",
+		"<th></th>", "<td></td>", // a heading that says nothing is none
 		"<pre>", `<pre tabindex="0">`,
 	).Replace(b.String())), nil
 }

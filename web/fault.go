@@ -40,6 +40,17 @@ func (p *Pages) showFault(w http.ResponseWriter, r *http.Request, who *signin.Se
 	p.show(w, r, page{Name: "error", Status: status, Title: f.Title, Who: who, Body: f})
 }
 
+// Endpoint tells a person who opens the endpoint of MCP in a browser what it is for.
+func (s *Server) Endpoint(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Allow", "POST, OPTIONS")
+	w.Header().Set("Vary", "Accept")
+	s.pages.showFault(w, r, s.who(r), http.StatusMethodNotAllowed, fault{
+		Title:   "This address is for agents",
+		Message: "Give it to a client that speaks the Model Context Protocol. There is nothing to see here in a browser.",
+		Action:  &link{Name: "Read how to connect", Path: "/docs/connect"},
+	})
+}
+
 // headline returns how a class of refusals is told to a person.
 func headline(c domain.Class) (status int, title string) {
 	switch c {

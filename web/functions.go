@@ -13,6 +13,7 @@ func functions() template.FuncMap {
 		"styleHash": func() string { return assetHash("style.css") },
 		"assetHash": assetHash,
 		"foreign":   foreign,
+		"minute":    minute,
 		"day":       day,
 		"stamp":     stamp,
 	}
@@ -41,6 +42,9 @@ func foreign(s string) string {
 
 // day names a day as people write it, in UTC.
 func day(t time.Time) string { return t.UTC().Format("2 January 2006") }
+
+// minute names a moment as people write it, in UTC.
+func minute(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") }
 
 // stamp names a moment for programs and for those who look closely.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -33,7 +33,7 @@ type page struct {
 	Waits  int             // questions to whoever is signed in
 	Path   string          // to mark where the reader is
 	Public bool            // shows the way to sign in to those who are not
-	Docs   bool            // is one of the documents
+	Docs   bool            // is one of the documents, which know nobody
 	Alone  bool            // leads nowhere else: the reader has something to decide
 	Script string          // the one script it needs, "" for none
 	Body   any
@@ -48,7 +48,7 @@ type link struct {
 
 // Nav is what an operator can go to from everywhere.
 func (p page) Nav() []link {
-	links := []link{{Name: "Connections", Path: "/connections"}, {Name: "Agents", Path: "/agents"}, {Name: "Approvals", Path: "/approvals", Count: p.Waits}, {Name: "Deliveries", Path: "/deliveries"}}
+	links := []link{{Name: "Connections", Path: "/connections"}, {Name: "Agents", Path: "/agents"}, {Name: "Approvals", Path: "/approvals", Count: p.Waits}, {Name: "Deliveries", Path: "/deliveries"}, {Name: "Docs", Path: "/docs"}}
 	for i, l := range links {
 		links[i].Here = p.Path == l.Path || strings.HasPrefix(p.Path, l.Path+"/")
 	}

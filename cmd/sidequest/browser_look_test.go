@@ -98,7 +98,7 @@ func (b *tab) laidOut() []string {
 		const targets = [...document.querySelectorAll("a[href], button, input:not([type=hidden]), textarea, summary, label.choice")].filter(shown);
 		for (const e of targets) {
 			const box = e.getBoundingClientRect();
-			const inSentence = e.matches("p a, dd a, li a, p button") && getComputedStyle(e).display.startsWith("inline");
+			const inSentence = e.matches("p a, dd a, li a, td a, p button") && getComputedStyle(e).display.startsWith("inline");
 			if ((box.width < 24 || box.height < 24) && !inSentence) faults.push("too small, " + box.width + " × " + box.height + ": " + name(e));
 			if (box.left < 0 || box.right > innerWidth + 0.5) faults.push("beside the page: " + name(e));
 			for (const o of targets) {

@@ -77,11 +77,11 @@ func (s *site) connectFromNothing(t *testing.T) {
 	b.visit(s.origin + "/approvals")
 	b.reads("A new agent, Ada's first?")
 	b.visit(found[1])
-	b.reads("A new agent, Ada's first?", "Translates handbooks.", "Refuse", "Approve")
+	b.reads("A new agent, Ada's first?", "Trusty Client, which you connected, proposes this agent.", "Translates handbooks.", "UTC", "Refuse", "Approve")
 	b.looks("approve-agent")
 	b.tick(`input[name="role"][value="hire"]`)
 	b.press("Approve")
-	b.reads("You approved this")
+	b.reads("You approved this", "What it may start now: hires.")
 	b.looks("approved")
 	if who := app.call("whoami", map[string]any{}); !strings.Contains(who, `Ada's first`) || !strings.Contains(who, `"hire"`) {
 		t.Errorf("with the same token whoami answers %s", who)
@@ -101,7 +101,9 @@ func (s *site) connectFromNothing(t *testing.T) {
 	b.reads("May Ada's first take on work?")
 	b.looks("approve-role")
 	b.press("Refuse")
-	b.reads("You refused this")
+	b.reads("You refused this", "The agent did not get the role work.")
+	b.visit(s.origin + "/approvals")
+	b.looks("approvals-decided")
 }
 
 // operator returns the id of a ready-made person.
@@ -372,8 +374,15 @@ func (s *site) lookAfter(t *testing.T) {
 	if !strings.Contains(refused, "role-required") {
 		t.Errorf("without the role the agent hears %s", refused)
 	}
-	b.press("End this connection")
+	b.tick(`.ending > summary`)
+	b.looks("connection-ending")
+	b.press("End it now")
+	b.reads("The connection of Ending client has ended.")
+	b.looks("connection-ended")
 	app.soon("whoami", "unauthenticated")
+	b.visit(s.origin + "/docs")
+	b.click(`.who a[href="/connections"]`)
+	b.reads("Applications that act for you")
 	stranger := s.open(t)
 	stranger.visit(s.origin + "/agents/" + string(key))
 	stranger.signIn(s, "ben")
@@ -480,9 +489,30 @@ func (s *site) everyPage(t *testing.T) {
 		b.looks(name)
 	}
 	s.lookAfterDeliveries(t, b, key)
+	s.readDocs(t, b)
 	b.visit(s.origin + "/authorize?client_id=unknown")
 	b.reads("This connection cannot be made")
 	b.looks("error-client")
+}
+
+// readDocs looks at pages of the documentation and at what is said where there is none.
+func (s *site) readDocs(t *testing.T, b *tab) {
+	t.Helper()
+	for _, name := range []string{"", "/connect", "/errors"} {
+		b.visit(s.origin + "/docs" + name)
+		b.reads("Your connections")
+		b.looks("docs" + strings.ReplaceAll(name, "/", "-"))
+	}
+	b.visit(s.origin + "/docs/nope")
+	b.reads("There is no such page.", "See all pages")
+	b.visit(s.origin + "/mcp")
+	b.reads("This address is for agents", "Read how to connect")
+	b.looks("endpoint")
+	b.visit(s.origin + "/sign-in/wallet")
+	if evaluate[bool](b, `document.querySelector("button[data-wallet]").checkVisibility()`) {
+		t.Error("without a wallet in the browser a button offers to use one")
+	}
+	b.looks("wallet-none")
 }
 
 // lookAfterDeliveries lets an operator see how a webhook fares, and hold it.

@@ -262,7 +262,7 @@ The deal is struck. What to try next:
    bin/sidequest token --agent ann         a token for an agent of your own
    SIDEQUEST_ADDR=127.0.0.1:8081 make run  a second copy; agents of either see each other
    kill -9 the server, make run            and ask again: nothing is lost
-The README says how to call every tool with curl.`)
+/docs/tools and /openapi.json of the server say how to call every tool.`)
 }
 
 // do calls a tool that must succeed, and shows the call.

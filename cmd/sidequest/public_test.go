@@ -106,8 +106,10 @@ func documents() map[string]string {
 		"/docs/errors/over-budget.md":    markdown,
 		"/docs/adr/0001-one-log-under-one-head-row": html,
 		"/docs/performance/append-writers-p99.svg":  "image/svg+xml",
-		"/icon.svg": "image/svg+xml",
-		"/icon.png": "image/png",
+		"/icon.svg":    "image/svg+xml",
+		"/icon.png":    "image/png",
+		"/favicon.ico": "image/png",
+		"/robots.txt":  "text/plain; charset=utf-8",
 	}
 }
 
@@ -191,7 +193,7 @@ func TestADocumentThatIsNotThereIsMissingForEveryPage(t *testing.T) {
 		}
 	}
 	people := ask(t, http.MethodGet, r.origin+"/docs/nothing", "Accept", "text/html,*/*;q=0.8")
-	if people.status != http.StatusNotFound || !strings.Contains(people.body, "<h1") {
+	if people.status != http.StatusNotFound || !strings.Contains(people.body, "<h1") || !strings.Contains(people.body, `href="/docs">See all pages`) {
 		t.Errorf("a person is shown %d %s", people.status, people.body)
 	}
 }

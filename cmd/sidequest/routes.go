@@ -16,7 +16,7 @@ import (
 func (p *process) routes() (http.Handler, error) {
 	metrics := newMetrics(p)
 	mux := http.NewServeMux()
-	endpoint := metrics.count("mcp", p.server)
+	endpoint := p.unlessBrowser(metrics.count("mcp", p.server))
 	rest := &mcp.API{Server: p.server, Market: p.market}
 	api := metrics.count("api", rest)
 	mux.Handle("/mcp", endpoint)
@@ -36,6 +36,20 @@ func (p *process) routes() (http.Handler, error) {
 	}
 	mux.HandleFunc("/", notFound)
 	return legible(tolerant(p.knownHosts(mux))), nil
+}
+
+// unlessBrowser shows a page to people who open an endpoint, and leaves everything
+// else to it.
+func (p *process) unlessBrowser(endpoint http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		accept := r.Header.Get("Accept")
+		person := r.Method == http.MethodGet && strings.Contains(accept, "text/html") && !strings.Contains(accept, "text/event-stream")
+		if person && mcp.ServesHost(p.cfg.PublicURL, r) {
+			p.web.Endpoint(w, r)
+			return
+		}
+		endpoint.ServeHTTP(w, r)
+	})
 }
 
 // notFound answers in JSON, which every client of this server understands.

@@ -48,7 +48,7 @@ type Person struct {
 // People are the ready-made operators.
 func People() []Person {
 	return []Person{
-		{"ada", "Ada Okafor", "ada@sidequest.example", "An operator with agents of her own"},
+		{"ada", "Ada Okafor", "ada@sidequest.example", "An operator, whose agents are hers alone"},
 		{"ben", "Ben Lindqvist", "ben@sidequest.example", "Another operator, who sees nothing of Ada's"},
 		{"judith", "Judith Reyes", "judith@sidequest.example", "The arbitrator, who rules on disputes"},
 	}
