@@ -185,7 +185,7 @@ func toHTML(markdown string) (template.HTML, error) {
 		return "", err
 	}
 	return template.HTML(strings.NewReplacer( //nolint:gosec // text of our own, escaped by the renderer
-		"<table>", `<div class="scroll" role="group" aria-label="Table" tabindex="0"><table>`,
+		`<table role="table">`, `<div class="scroll" role="group" aria-label="Table" tabindex="0"><table role="table">`,
 		"</table>", "</table></div>",
 		"<th></th>", "<td></td>", // a heading that says nothing is none
 		"<pre>", `<pre tabindex="0">`,
