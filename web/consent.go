@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"slices"
 
 	"sidequest/domain"
@@ -31,6 +30,8 @@ type agentChoice struct {
 	projections.Agent
 	Chosen bool
 	Roles  []roleChoice
+	Has    []wording // what the application has been allowed here as this agent
+	Beyond []wording // of that, what is not asked for now and not given by this consent
 }
 
 type roleChoice struct {
@@ -78,27 +79,54 @@ func (s *Server) consent(ctx context.Context, session signin.Session, p oauth.Pe
 	if c.Board, c.Path, err = s.board(ctx, p.Resource); err != nil {
 		return consent{}, err
 	}
-	before := slices.IndexFunc(connections, func(k projections.Connection) bool {
-		return k.ClientID == p.Client.ID && k.Resource == p.Resource && samePlace(k.RedirectURI, p.RedirectURI)
+	connections = slices.DeleteFunc(connections, func(k projections.Connection) bool {
+		return k.ClientID != p.Client.ID || k.Resource != p.Resource || !samePlace(k.RedirectURI, p.RedirectURI) || k.ExpiresAt != nil
 	})
-	var allowed []string
-	var chosen domain.AgentKey
-	if before >= 0 {
-		c.Known, chosen = true, connections[before].AgentKey
-		if chosen != "" {
-			allowed = connections[before].Scopes
-		}
-	}
 	ready := slices.DeleteFunc(agents, func(a projections.Agent) bool { return a.State != projections.AgentReady })
-	if chosen == "" && len(ready) == 1 && !c.Known {
+	var chosen domain.AgentKey
+	var allowed []string
+	switch {
+	case len(connections) > 0 && connections[0].AgentKey != "":
+		c.Known, chosen, allowed = true, connections[0].AgentKey, connections[0].Scopes
+	case len(connections) == 0 && len(ready) == 1:
 		chosen = ready[0].AgentKey
 	}
-	c.NewAgent = len(ready) == 0 || c.Known && chosen == ""
+	c.NewAgent = len(ready) == 0 || len(connections) > 0 && !c.Known
 	for _, a := range ready {
-		c.Agents = append(c.Agents, agentChoice{Agent: a, Chosen: a.AgentKey == chosen, Roles: roleChoices(a.Roles)})
+		choice := agentChoice{Agent: a, Chosen: a.AgentKey == chosen, Roles: roleChoices(a.Roles)}
+		choice.Has, choice.Beyond = hasAlready(connections, a.AgentKey, p.Asked)
+		c.Agents = append(c.Agents, choice)
 	}
 	c.Scopes = scopeChoices(p.Asked, allowed)
+	if len(ready) > 1 {
+		// Locked, what one agent's connection has would go to the agent that is chosen.
+		for i := range c.Scopes {
+			c.Scopes[i].Locked = c.Scopes[i].Locked && alwaysGiven(c.Scopes[i].Scope)
+		}
+	}
 	return c, nil
+}
+
+// alwaysGiven says whether a scope comes with every consent that includes it.
+func alwaysGiven(scope string) bool { return scope == domain.ScopeRead || scope == domain.ScopeSetup }
+
+// hasAlready tells what the application was allowed as an agent, and what of that
+// is not asked for now.
+func hasAlready(connections []projections.Connection, agent domain.AgentKey, asked []string) (has, beyond []wording) {
+	i := slices.IndexFunc(connections, func(k projections.Connection) bool { return k.AgentKey == agent })
+	if i < 0 {
+		return nil, nil
+	}
+	for _, scope := range domain.Scopes() {
+		if !domain.ScopesAllow(connections[i].Scopes, scope) {
+			continue
+		}
+		has = append(has, scopeWords(scope))
+		if !domain.ScopesAllow(asked, scope) {
+			beyond = append(beyond, scopeWords(scope))
+		}
+	}
+	return has, beyond
 }
 
 // belongings returns the agents and connections of an operator, as of now.
@@ -143,7 +171,7 @@ func scopeChoices(asked, allowed []string) []scopeChoice {
 		already := domain.ScopesAllow(allowed, scope)
 		choices = append(choices, scopeChoice{
 			wording: scopeWords(scope), Scope: scope, Allowed: already, New: len(allowed) > 0 && !already,
-			Locked: already || scope == domain.ScopeRead || scope == domain.ScopeSetup,
+			Locked: already || alwaysGiven(scope),
 		})
 	}
 	return choices
@@ -171,16 +199,19 @@ func (s *Server) allow(w http.ResponseWriter, r *http.Request, session signin.Se
 	if err != nil {
 		return err
 	}
-	location, grantID, err := s.cfg.OAuth.Allow(r.Context(), r, id, oauth.Decision{
-		Operator: session.Operator.ID, AgentKey: key, Scopes: r.PostForm["scope"],
-	})
+	decision := oauth.Decision{Operator: session.Operator.ID, AgentKey: key, Scopes: r.PostForm["scope"]}
+	if key != "" {
+		roles := chosenRoles(r.PostForm["role:"+string(key)])
+		if slices.ContainsFunc(roles, func(role domain.Role) bool { return !slices.Contains(domain.Roles(), role) }) {
+			return domain.Refuse(domain.Invalid, "There is no such role, so nothing was allowed.")
+		}
+		decision.Settle = func(ctx context.Context, grantID string) error {
+			return s.settle(ctx, session, key, grantID, roles)
+		}
+	}
+	location, _, err := s.cfg.OAuth.Allow(r.Context(), r, id, decision)
 	if err != nil {
 		return err
-	}
-	if key != "" {
-		if err := s.settle(r.Context(), session, key, grantID, r.PostForm); err != nil {
-			return err
-		}
 	}
 	see(w, r, location)
 	return nil
@@ -208,9 +239,8 @@ func (s *Server) chosenAgent(ctx context.Context, session signin.Session, choice
 }
 
 // settle gives the agent the roles that were ticked, and to the agent those
-// connections to the same board that waited for one.
-func (s *Server) settle(ctx context.Context, session signin.Session, key domain.AgentKey, grantID string, form url.Values) error {
-	roles := chosenRoles(form["role:"+string(key)])
+// connections to the same board that waited for one. Done twice it is as done once.
+func (s *Server) settle(ctx context.Context, session signin.Session, key domain.AgentKey, grantID string, roles []domain.Role) error {
 	if err := execute(ctx, s, session, "", "set_roles", domain.SetRoles{AgentKey: key, Roles: roles}); err != nil {
 		return err
 	}

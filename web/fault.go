@@ -32,7 +32,7 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, who *signin.Session
 	code := ulid.Make().String()
 	p.log.ErrorContext(r.Context(), "answer a page", "path", r.URL.Path, "errorId", code, "error", err)
 	p.showFault(w, r, who, http.StatusInternalServerError, fault{
-		Title: "Something went wrong here", Message: "Nothing was changed. Try again in a moment.", Code: code,
+		Title: "Something went wrong here", Message: "It may not have been done. Try again in a moment; nothing is done twice.", Code: code,
 	})
 }
 

@@ -30,7 +30,7 @@ func TestARefusalIsShownAndAnInternalErrorIsNot(t *testing.T) {
 	}{
 		{domain.Refuse(domain.NotFound, "There is no such connection."), http.StatusNotFound, "There is no such connection.", "not-found"},
 		{domain.Refuse(domain.Invalid, "<b>bold</b>"), http.StatusBadRequest, "&lt;b&gt;bold", "<b>"},
-		{errors.New("relation secrets does not exist"), http.StatusInternalServerError, "Nothing was changed.", "relation"},
+		{errors.New("relation secrets does not exist"), http.StatusInternalServerError, "It may not have been done.", "relation"},
 	} {
 		w := httptest.NewRecorder()
 		p.fail(w, httptest.NewRequest(http.MethodGet, "/x", http.NoBody), nil, c.err)

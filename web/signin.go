@@ -115,16 +115,20 @@ func (s *Server) finishWallet(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// tryAgain shows why a sign-in failed, and the way to begin anew.
+// tryAgain shows why a sign-in failed, and the way to begin anew. Whoever is signed
+// in already wanted to add a way to sign in.
 func (s *Server) tryAgain(w http.ResponseWriter, r *http.Request, err error) error {
 	refusal := refusalOf(err)
 	if refusal == nil {
 		return err
 	}
 	status, _ := headline(refusal.Class)
-	s.pages.showFault(w, r, s.who(r), status, fault{
-		Title: "You are not signed in yet", Message: refusal.Message, Action: &link{Name: "Begin again", Path: "/sign-in"},
-	})
+	f := fault{Title: "You are not signed in yet", Message: refusal.Message, Action: &link{Name: "Begin again", Path: "/sign-in"}}
+	who := s.who(r)
+	if who != nil {
+		f.Title, f.Action = "Nothing was added to your account", &link{Name: "Your account", Path: "/account"}
+	}
+	s.pages.showFault(w, r, who, status, f)
 	return nil
 }
 

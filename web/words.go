@@ -72,7 +72,10 @@ func samePlace(a, b string) bool {
 		one.Hostname() == two.Hostname() && one.EscapedPath() == two.EscapedPath() && one.RawQuery == two.RawQuery
 }
 
+// isLoopback says whether a name is one of this machine's; a dot at the end of a
+// name changes nothing about it.
 func isLoopback(host string) bool {
+	host = strings.TrimSuffix(host, ".")
 	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
 }
 

@@ -38,6 +38,8 @@ func TestPeopleInABrowser(t *testing.T) {
 		{"an application connects from nothing to a working agent", s.connectFromNothing},
 		{"a person denies", s.deny},
 		{"an application asks for more", s.stepUp},
+		{"another installation asks for less", s.secondInstallation},
+		{"an agent is refused and another proposed", s.refusedSetup},
 		{"no other page frames the consent", s.frame},
 		{"by keyboard alone", s.keyboard},
 		{"without JavaScript", s.withoutJavaScript},
@@ -348,7 +350,7 @@ func (s *site) wallet(t *testing.T) {
 	s.open(t).signIn(s, "ben") // so that he has been here before
 	b.press("Add a ready-made person")
 	b.click(`button[value="ben"]`)
-	b.reads("This identity already belongs to another account here")
+	b.reads("Nothing was added to your account", "This identity already belongs to another account here", "Your account")
 }
 
 func (s *site) lookAfter(t *testing.T) {
@@ -396,6 +398,21 @@ func (s *site) anotherName(t *testing.T) {
 	b.signIn(s, "ben")
 	if at := b.location(); at != s.origin+"/agents" {
 		t.Errorf("the sign-in ends at %s", at)
+	}
+	for _, name := range []string{"localhost", "localhost.", "LOCALHOST."} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.origin+"/sign-in?return_to=/agents", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = name + ":" + r.URL.Port()
+		answer, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if at := answer.Header.Get("Location"); answer.StatusCode != http.StatusTemporaryRedirect || at != s.origin+"/sign-in?return_to=/agents" {
+			t.Errorf("%s is answered %d and sent to %q", name, answer.StatusCode, at)
+		}
 	}
 }
 
