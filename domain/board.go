@@ -15,7 +15,7 @@ const (
 
 // A Board is a market place with its own rules, in the stream of its slug.
 //
-//	(none) ──configured──▶ configured ──configured──▶ configured
+//	(none) ──configured──▶ configured ──configured, member_admitted, member_dismissed──▶ configured
 type Board struct {
 	Slug            string        `json:"slug"` // 3–32 characters of [a-z0-9-]
 	Name            string        `json:"name"` // 1–80 characters
@@ -26,7 +26,8 @@ type Board struct {
 	ChainID         int64         `json:"chainId"`
 	Stacks          []string      `json:"stacks,omitempty"` // names of escrow stacks; the first is the default
 	Windows         *WindowBounds `json:"windows,omitempty"`
-	Private         bool          `json:"private,omitempty"` // only its own agents see what happens on it
+	Private         bool          `json:"private,omitempty"` // only agents of its members see what happens on it
+	Members         []string      `json:"members,omitempty"` // operator ids, in the order they were admitted; of a private board alone
 }
 
 // longestSymbol bounds what people call a token, in characters.
@@ -53,7 +54,9 @@ type WindowRange struct {
 }
 
 // Boards is the category of boards, by slug.
-var Boards = Category[Board]{Name: "board", Events: []Event[Board]{BoardConfigured{}}}
+var Boards = Category[Board]{Name: "board", Events: []Event[Board]{
+	BoardConfigured{}, BoardMemberAdmitted{}, BoardMemberDismissed{},
+}}
 
 // standardWindows are the bounds on the main network, and elsewhere unless a
 // board sets shorter ones.
@@ -108,7 +111,8 @@ func (b Board) known() error {
 	return nil
 }
 
-// BoardConfigured replaces the whole configuration of a board. What is already
+// BoardConfigured replaces the whole configuration of a board, its members
+// included. What is already
 // frozen on it stays as it was.
 type BoardConfigured struct {
 	Board
@@ -131,11 +135,17 @@ type ConfigureBoardAnswer struct {
 }
 
 // Reads implements [Command].
-func (c ConfigureBoard) Reads(Meta) []Stream { return []Stream{Boards.Stream(c.Slug)} }
+func (c ConfigureBoard) Reads(Meta) []Stream {
+	streams := []Stream{Boards.Stream(c.Slug)}
+	for _, m := range c.Members {
+		streams = append(streams, Operators.Stream(m))
+	}
+	return streams
+}
 
 // Decide implements [Command]. A configuration that is already so records nothing.
 func (c ConfigureBoard) Decide(states States, _ Meta) ([]Fact, ConfigureBoardAnswer, error) {
-	if err := first(c.checkNames(), c.checkTokens(), c.checkPeople(), c.checkWindows()); err != nil {
+	if err := first(c.checkNames(), c.checkTokens(), c.checkPeople(), c.checkWindows(), c.checkMembers(states)); err != nil {
 		return nil, ConfigureBoardAnswer{}, err
 	}
 	answer := ConfigureBoardAnswer{c.Slug}

@@ -58,6 +58,8 @@ func samples() []domain.Fact {
 		domain.Grants.Record(grantID, domain.GrantReuseDetected{}),
 		domain.Grants.Record(grantID, domain.GrantRevoked{Reason: "lost laptop"}),
 		domain.Boards.Record("main", domain.BoardConfigured{Board: sampleBoard()}),
+		domain.Boards.Record("main", domain.BoardMemberAdmitted{Operator: "op-ann"}),
+		domain.Boards.Record("main", domain.BoardMemberDismissed{Operator: "op-ann"}),
 		request(domain.RequestOpened{Terms: terms, RequestHash: keccak(terms)}),
 		request(domain.QuoteInvited{Invite: bob}),
 		request(domain.QuoteSubmitted{
@@ -104,7 +106,7 @@ func sampleOffer() domain.Offer {
 func sampleBoard() domain.Board {
 	minute := domain.WindowRange{MinSeconds: 1, MaxSeconds: 60}
 	b := square
-	b.DefaultApprover, b.Private = dan.Wallet, true
+	b.DefaultApprover, b.Private, b.Members = dan.Wallet, true, []string{"op-ann"}
 	b.Windows = &domain.WindowBounds{Review: minute, Dispute: minute, Arbitration: minute}
 	return b
 }

@@ -63,7 +63,7 @@ func (m *Market) operation(t Tool, c Caller, raw []byte, object map[string]any) 
 	if err != nil {
 		return eventstore.Operation{}, err
 	}
-	hash, err := eventstore.HashArgs(t.Name, rest)
+	hash, err := eventstore.HashArgs(asked(t.Name, c.Board), rest)
 	if err != nil {
 		return eventstore.Operation{}, err
 	}
@@ -74,6 +74,16 @@ func (m *Market) operation(t Tool, c Caller, raw []byte, object map[string]any) 
 	return eventstore.Operation{
 		Owner: owner, Key: key, Tool: t.Name, ArgsHash: hash, Board: c.Board, At: m.Now(),
 	}, nil
+}
+
+// asked names what a call asks for, in its hash: the tool, and the board where that
+// is not main, whose receipts are older than other boards. The same words on another
+// board are another wish.
+func asked(tool, board string) string {
+	if board == MainBoard {
+		return tool
+	}
+	return tool + " on " + board
 }
 
 // mostItems bounds lists and objects before a schema looks at them: naming a fault

@@ -9,7 +9,7 @@ import (
 type boardItem struct {
 	BoardID         string              `json:"boardId" jsonschema_description:"Its slug."`
 	Name            domain.Foreign      `json:"name" jsonschema:"maxLength=80" jsonschema_description:"Its name, by whoever runs it."`
-	Public          bool                `json:"public" jsonschema_description:"Whether everyone can see what happens on it."`
+	Public          bool                `json:"public" jsonschema_description:"Whether every operator may connect to it; else its members alone."`
 	Resource        string              `json:"resource" jsonschema_description:"Its MCP endpoint, for which a connection of its own is needed."`
 	Network         string              `json:"network" jsonschema:"enum=test,enum=main" jsonschema_description:"main: real money."`
 	ChainID         int64               `json:"chainId" jsonschema_description:"The chain it settles on."`

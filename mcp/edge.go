@@ -159,7 +159,14 @@ func (s *Server) authenticate(r *http.Request) (Caller, *ProtocolError) {
 	if refused.Status == 0 {
 		refused.Status = http.StatusInternalServerError
 	}
-	if e, ok := errors.AsType[*domain.Error](err); ok && e.Class == domain.Unauthenticated {
+	e, ok := errors.AsType[*domain.Error](err)
+	switch {
+	case !ok:
+	case e.Class == domain.Forbidden:
+		// Nothing but the status can tell: the request has no id yet. Without a
+		// challenge nobody is asked for more rights.
+		refused.Status = http.StatusForbidden
+	case e.Class == domain.Unauthenticated:
 		code := ""
 		if r.Header.Get("Authorization") != "" {
 			code = "invalid_token"

@@ -38,10 +38,17 @@ type Decision struct {
 // agent before, in the same place, that grant is widened; else it is a new one.
 // The tokens that come of it allow no more than this request asked for, even if
 // the grant does. The same decision may be repeated until it was answered. It
-// refuses like
-// [Server.Pending], and with forbidden a session that was not shown the request.
+// refuses like [Server.Pending], and with forbidden a session that was not shown
+// the request and an operator to whom the resource is closed.
 func (s *Server) Allow(ctx context.Context, r *http.Request, id string, d Decision) (location, grantID string, err error) {
-	p, err := s.decided(ctx, r, id, d.Operator, fmt.Sprintf("allow %q %q", d.AgentKey, d.Scopes))
+	p, err := s.open(ctx, r, id)
+	if err == nil {
+		err = s.Grants.Admitted(ctx, p.Resource, d.Operator)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	p, err = s.decided(ctx, r, id, d.Operator, fmt.Sprintf("allow %q %q", d.AgentKey, d.Scopes))
 	if err != nil {
 		return "", "", err
 	}

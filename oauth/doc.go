@@ -11,6 +11,8 @@
 //     resource that is called, and only while its grant is live;
 //   - a grant acts in every process as soon as it is opened, and is refused in
 //     every process within a second of its revocation;
+//   - where a board is private, the access of operators who are not its members is
+//     refused, in every process within a second;
 //   - when a process cannot know whether a grant is live, nothing is allowed;
 //   - all processes of a deployment are one server.
 //
@@ -18,6 +20,6 @@
 // document or RFC 7591, resources of RFC 8707, the issuer of RFC 9207 and
 // revocation by RFC 7009. Access tokens are JWTs of RFC 9068 signed by ES256
 // (RFC 7518), presented as in RFC 6750; keys are named by their thumbprint
-// (RFC 7638); the checks follow RFC 8725. The package must not know the market,
-// nor who signs in how, nor what a page looks like.
+// (RFC 7638); the checks follow RFC 8725. The package must not know the market
+// beyond who may come to which board, nor who signs in how, nor what a page looks like.
 package oauth

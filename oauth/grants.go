@@ -28,28 +28,35 @@ type Grants struct {
 
 	mu      sync.Mutex
 	entries map[string]*entry
-	pos     int64     // of the last event seen
-	fresh   time.Time // all that was recorded by then has been seen
+	boards  map[string]domain.Board // by slug
+	pos     int64                   // of the last event seen
+	fresh   time.Time               // all that was recorded by then has been seen
 
 	paced time.Time // when the last look of ours began; belongs to the turn
 }
 
 type entry struct {
 	grant   domain.Grant
-	revoked chan struct{} // made when first asked for, closed by the revocation
+	revoked chan struct{} // made when asked for, closed and forgotten by what ends streams
 	changed chan struct{} // made when asked for, closed and forgotten by the next change
 }
 
-// LoadGrants reads all grants there are.
+// LoadGrants reads all grants there are, and who may come to which board.
 func LoadGrants(ctx context.Context, store *eventstore.Store) (*Grants, error) {
-	g := &Grants{store: store, turn: make(chan struct{}, 1), entries: map[string]*entry{}}
+	g := &Grants{store: store, turn: make(chan struct{}, 1), entries: map[string]*entry{}, boards: map[string]domain.Board{}}
 	asked := time.Now()
-	events, pos, err := store.Category(ctx, domain.Grants.Name)
+	boards, pos, err := store.Category(ctx, domain.Boards.Name)
+	if err != nil {
+		return nil, fmt.Errorf("load who may come to which board: %w", err)
+	}
+	grants, _, err := store.Category(ctx, domain.Grants.Name)
 	if err != nil {
 		return nil, fmt.Errorf("load the grants: %w", err)
 	}
-	for _, e := range events {
-		g.apply(e)
+	for _, e := range slices.Concat(boards, grants) {
+		if e.Position <= pos { // what is later is seen in its order
+			g.apply(e)
+		}
 	}
 	g.pos, g.fresh = pos, asked
 	return g, nil
@@ -157,16 +164,16 @@ func closed() <-chan struct{} {
 	return c
 }
 
-// Revoked returns a channel that is closed once the grant is revoked, which Run
-// learns within a second. It is closed from the start for a grant that is revoked
-// already or unknown, so call [Grants.Live] before. It is one channel for all
+// Revoked returns a channel that is closed once the grant is revoked, or its board
+// is closed to its operator, which Run learns within a second. It is closed from the
+// start for a grant of which that is so already or which is unknown, so call [Grants.Live] before. It is one channel for all
 // that hold streams open under the grant, and nothing has to be given back. That
 // a grant runs out closes no channel; the next call under it is refused.
 func (g *Grants) Revoked(id string) <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e := g.entries[id]
-	if e == nil || e.grant.Revoked {
+	if e == nil || e.grant.Revoked || !g.admits(e.grant.Resource, e.grant.Operator) {
 		return closed()
 	}
 	if e.revoked == nil {
@@ -241,6 +248,8 @@ func (g *Grants) apply(recorded eventstore.Recorded) {
 	switch event := recorded.Event.(type) {
 	case domain.Event[domain.Grant]:
 		g.applyGrant(recorded.Stream.ID(), event)
+	case domain.Event[domain.Board]:
+		g.applyBoard(recorded.Stream.ID(), event)
 	case domain.AgentRolesSet:
 		g.rolesSet(domain.AgentKey(recorded.Stream.ID()))
 	}
@@ -259,8 +268,13 @@ func (g *Grants) applyGrant(id string, event domain.Event[domain.Grant]) {
 		return
 	}
 	e.grant = domain.Grant{Opened: true, Revoked: true}
+	e.endStreams()
+}
+
+func (e *entry) endStreams() {
 	if e.revoked != nil {
 		close(e.revoked)
+		e.revoked = nil
 	}
 }
 

@@ -96,7 +96,7 @@ func (d deployment) process(t *testing.T) process {
 	}
 	p.store = eventstore.Open(eventstore.Config{
 		URL: d.db.URL, Pool: pool, Wake: wake, Log: slog.New(slog.DiscardHandler),
-		Categories: []domain.AnyCategory{domain.Grants, domain.Agents, domain.Registries, domain.Approvals},
+		Categories: []domain.AnyCategory{domain.Grants, domain.Agents, domain.Registries, domain.Approvals, domain.Boards, domain.Operators},
 	})
 	t.Cleanup(func() {
 		pool.Close()

@@ -52,8 +52,9 @@ func NewVerifier(keys *Keys, issuer string, grants *Grants) *Verifier {
 }
 
 // Verify returns who presents a bearer token at a resource. Whatever is wrong
-// with the token, the refusal is unauthenticated; it is unavailable when the
-// process cannot know whether the grant is live.
+// with the token, the refusal is unauthenticated; it is forbidden where the operator
+// is no member of a private board, and unavailable when the process cannot know
+// whether the grant is live.
 func (v *Verifier) Verify(ctx context.Context, bearer, resource string) (Principal, error) {
 	c, err := v.check(ctx, bearer, resource)
 	if err != nil {
@@ -72,6 +73,9 @@ func (v *Verifier) Verify(ctx context.Context, bearer, resource string) (Princip
 	setUp := c.Subject == setupSubject(c.GrantID)
 	if string(grant.AgentKey) != c.Subject && !setUp || grant.ClientID != c.ClientID || grant.Resource != resource {
 		return Principal{}, refuseToken()
+	}
+	if err := v.grants.Admits(grant); err != nil {
+		return Principal{}, err
 	}
 	scopes, asked := capped(strings.Fields(c.Scope), grant.Scopes), grant.Asked
 	if setUp {

@@ -13,7 +13,8 @@ import (
 	"sidequest/eventstore"
 )
 
-// Boards is the view of how each board is configured.
+// Boards is the view of how each board is configured. Members are left out: who may
+// come to a private board is never read from a view.
 var Boards = Projection{
 	Name:    "boards",
 	Version: 1,
@@ -27,11 +28,13 @@ var Boards = Projection{
 		if !ok {
 			return
 		}
+		config := event.Board
+		config.Members = nil
 		b.Queue(`
 			INSERT INTO board (slug, config)
 			VALUES ($1, $2)
 			ON CONFLICT (slug) DO UPDATE
-			SET config = excluded.config`, e.Stream.ID(), encode(event.Board))
+			SET config = excluded.config`, e.Stream.ID(), encode(config))
 	},
 }
 

@@ -56,6 +56,9 @@ func (s *Server) consentPage(w http.ResponseWriter, r *http.Request, session sig
 	if err != nil {
 		return err
 	}
+	if err := s.cfg.OAuth.Grants.Admitted(r.Context(), pending.Resource, session.Operator.ID); err != nil {
+		return err
+	}
 	c, err := s.consent(r.Context(), session, pending)
 	if err != nil {
 		return err

@@ -71,32 +71,49 @@ func (p *process) boardExists(ctx context.Context, slug string) (bool, error) {
 	return there, err
 }
 
-// board makes a tenant board while the server runs:
+// board makes a tenant board while the server runs, and says who its members are if
+// it is private:
 //
-//	sidequest board create SLUG [--name NAME] [--tokens ADDRESS:SYMBOL:DECIMALS,…] [--arbitrator ADDRESS] [--approver ADDRESS] [--private]
+//	sidequest board create SLUG [--name NAME] [--tokens ADDRESS:SYMBOL:DECIMALS,…] [--arbitrator ADDRESS] [--approver ADDRESS] [--private [--member OPERATOR]…]
+//	sidequest board admit SLUG OPERATOR
+//	sidequest board dismiss SLUG OPERATOR
 //
-// What is left out is as on the board main.
+// What is left out of a new board is as on the board main.
 func board(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) > 0 && (args[0] == "admit" || args[0] == "dismiss") {
+		return member(ctx, args, stdout, stderr)
+	}
 	wish, err := parseBoard(args, stderr)
 	if err != nil {
 		return err
 	}
-	return administer(ctx, stderr, func(ctx context.Context, store *eventstore.Store) error {
-		running, stop := context.WithCancel(ctx)
-		ended := make(chan error, 1)
-		go func() { ended <- store.Run(running) }()
+	return writing(ctx, stderr, func(ctx context.Context, store *eventstore.Store) error {
 		made, err := createBoard(ctx, store, wish)
-		stop()
-		if err := errors.Join(err, <-ended); err != nil {
+		if err != nil {
 			return err
 		}
 		_, err = fmt.Fprintf(stdout, "board %s is there; its MCP endpoint is %s\n", made.Slug, mcp.BoardPath(made.Slug)+"/mcp")
+		if err == nil && made.Private && len(made.Members) == 0 {
+			_, err = fmt.Fprintf(stdout, "nobody can use it yet: sidequest board admit %s OPERATOR lets someone in\n", made.Slug)
+		}
 		return err
 	})
 }
 
+// writing is [administer] for what writes to the log.
+func writing(ctx context.Context, stderr io.Writer, do func(context.Context, *eventstore.Store) error) error {
+	return administer(ctx, stderr, func(ctx context.Context, store *eventstore.Store) error {
+		running, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- store.Run(running) }()
+		err := do(ctx, store)
+		stop()
+		return errors.Join(err, <-ended)
+	})
+}
+
 func parseBoard(args []string, stderr io.Writer) (domain.Board, error) {
-	usage := errors.New("usage: board create SLUG [--name NAME] [--private] …")
+	usage := errors.New("usage: board create SLUG [--name NAME] [--private [--member OPERATOR]…] …, or board admit SLUG OPERATOR, or board dismiss SLUG OPERATOR")
 	var b domain.Board
 	var tokens, arbitrator, approver string
 	flags := flag.NewFlagSet("board create", flag.ContinueOnError)
@@ -105,7 +122,11 @@ func parseBoard(args []string, stderr io.Writer) (domain.Board, error) {
 	flags.StringVar(&tokens, "tokens", "", "`list` of ADDRESS:SYMBOL:DECIMALS it deals in; those of the board main if left out")
 	flags.StringVar(&arbitrator, "arbitrator", "", "`address` that rules on disputes; that of the board main if left out")
 	flags.StringVar(&approver, "approver", "", "`address` that approves work; the creator of each request if left out")
-	flags.BoolVar(&b.Private, "private", false, "only its own agents see what happens on it")
+	flags.BoolVar(&b.Private, "private", false, "only agents of its members see what happens on it")
+	flags.Func("member", "the id of an `operator` who is a member of the private board; may be repeated", func(id string) error {
+		b.Members = append(b.Members, id)
+		return nil
+	})
 	switch {
 	case len(args) == 1 && asksForHelp(args):
 		return b, flags.Parse(args)

@@ -26,13 +26,13 @@ func (m *market) board(t *testing.T, r *replica, b domain.Board) {
 	})
 }
 
-// on brings an agent with a token for one board.
-func (m *market) on(t *testing.T, r *replica, board, name string) connection {
+// on brings ann with a token for one board.
+func (m *market) on(t *testing.T, r *replica, board string) connection {
 	t.Helper()
 	var minted mintedToken
 	m.with(t, func(ctx context.Context, store *eventstore.Store, vault secret.Vault) (err error) {
 		minted, err = mintToken(ctx, store, vault, m.development, tokenRequest{
-			Agent: name, Board: board, Scopes: []string{domain.ScopeRead, domain.ScopeHire, domain.ScopeWork},
+			Agent: "ann", Board: board, Scopes: []string{domain.ScopeRead, domain.ScopeHire, domain.ScopeWork},
 		})
 		return err
 	})
@@ -44,7 +44,7 @@ func TestABoardIsAResourceOfItsOwn(t *testing.T) {
 	m := openMarket(t)
 	r := m.start(t)
 	m.board(t, r, domain.Board{Slug: "acme", Name: "Acme"})
-	here, there := m.on(t, r, "acme", "ann"), m.on(t, r, mainBoard, "ann")
+	here, there := m.on(t, r, "acme"), m.on(t, r, mainBoard)
 
 	var self struct{ BoardID string }
 	for _, spelling := range []string{"/b/acme", "/B/ACME", "/b/Acme"} {
@@ -80,7 +80,7 @@ func TestABoardThatIsNotThereIsNowhere(t *testing.T) {
 	m := openMarket(t)
 	r := m.start(t)
 	m.board(t, r, domain.Board{Slug: "acme", Name: "Acme", Private: true})
-	ann := m.on(t, r, mainBoard, "ann")
+	ann := m.on(t, r, mainBoard)
 	for _, path := range []string{"/b/nowhere/mcp", "/b/nowhere/api/whoami", "/b/main/mcp", "/b/main/api/whoami", "/b/acme/nothing", "/b/"} {
 		for _, authorization := range []string{"", "Bearer " + ann.token} {
 			if status, body := fetch(t, http.MethodPost, r.origin+path, "{}", authorization); status != http.StatusNotFound {

@@ -40,6 +40,7 @@ func TestPeopleInABrowser(t *testing.T) {
 		{"an application asks for more", s.stepUp},
 		{"another installation asks for less", s.secondInstallation},
 		{"an agent is refused and another proposed", s.refusedSetup},
+		{"a private board is for its members", s.privateBoard},
 		{"no other page frames the consent", s.frame},
 		{"by keyboard alone", s.keyboard},
 		{"without JavaScript", s.withoutJavaScript},
@@ -148,6 +149,23 @@ func (s *site) deny(t *testing.T) {
 	if strings.Contains(b.text(), "Denied") {
 		t.Error("what was denied is connected")
 	}
+}
+
+func (s *site) privateBoard(t *testing.T) {
+	s.board(t, s.replica, domain.Board{Slug: "acme", Name: "Acme", Private: true})
+	b, app := s.open(t), s.application(t, "Curious")
+	app.board = "/b/acme"
+	b.visit(app.asks(domain.ScopeRead))
+	b.signIn(s, "ben")
+	b.reads("This is not allowed", "This board is private, for its members alone", s.operator("ben"))
+	s.member(t, "admit", s.operator("ben"))
+	b.visit(app.asks(domain.ScopeRead))
+	b.reads("Let Curious act for you?", "Acme")
+	b.tick(`input[value="new"]`)
+	s.member(t, "dismiss", s.operator("ben")) // while the page is open
+	b.press("Allow")
+	b.reads("This is not allowed", "This board is private, for its members alone")
+	app.nothingCame()
 }
 
 func (s *site) stepUp(t *testing.T) {

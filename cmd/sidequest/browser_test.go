@@ -157,6 +157,7 @@ type application struct {
 	t        *testing.T
 	id       string
 	redirect string
+	board    string // path of the board it asks for; "" for main
 	verifier string
 	state    string
 	answers  chan url.Values
@@ -216,7 +217,7 @@ func (a *application) asks(scopes ...string) string {
 	a.state = rand.Text()
 	return a.s.origin + "/authorize?" + url.Values{
 		"client_id": {a.id}, "redirect_uri": {a.redirect}, "response_type": {"code"}, "state": {a.state},
-		"scope": {strings.Join(scopes, " ")}, "resource": {a.s.origin + "/mcp"},
+		"scope": {strings.Join(scopes, " ")}, "resource": {a.s.origin + a.board + "/mcp"},
 		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
 	}.Encode()
 }

@@ -41,7 +41,7 @@ func commands() []command {
 		{"import", "FILE", 1, "fill an empty database from an export", importLog},
 		{"verify", "[--key KEY] [FILE]", -1, "check the log, or an export without any database", verify},
 		{"keyfile", "FILE", 1, "make the file of the key-encryption keys of a new deployment", keyfile},
-		{"board", "create SLUG [--name NAME] [--private]", -1, "make a board of its own, beside main", board},
+		{"board", "create SLUG [--private] or admit|dismiss SLUG OPERATOR", -1, "make a board beside main, or say who are members of a private one", board},
 		{"erase", "OPERATOR", 1, "forget an operator's personal data for ever", erase},
 		{"rekey", "[--step STEP]", -1, "replace the key-encryption key while the server runs", rekey},
 		{"rotate-keys", "[--compromised]", -1, "replace the key that signs access tokens while the server runs", rotateKeys},

@@ -152,6 +152,9 @@ func mintToken(ctx context.Context, store *eventstore.Store, vault secret.Vault,
 	if err != nil {
 		return mintedToken{}, err
 	}
+	if err := checkMember(ctx, store, r); err != nil {
+		return mintedToken{}, err
+	}
 	var agent domain.RegisterAgentAnswer
 	var roles []domain.Role
 	if !r.setup() {

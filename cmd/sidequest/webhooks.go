@@ -30,13 +30,15 @@ func (p *process) newHooks(ctx context.Context, cursors projections.Cursors) (*w
 	}), nil
 }
 
-// hookGrant says whether deliveries for a grant may be made: it is live and reads.
+// hookGrant says whether deliveries for a grant may be made: it is live and reads,
+// and its operator may come to the board.
 func (p *process) hookGrant(ctx context.Context, id string) (revoked <-chan struct{}, live bool, err error) {
 	grant, err := p.grants.Live(ctx, id)
 	if domain.CodeOf(err) == string(domain.Unauthenticated) {
 		return nil, false, nil
 	}
-	return p.grants.Revoked(id), domain.ScopesAllow(grant.Scopes, domain.ScopeRead), err
+	live = err == nil && p.grants.Admits(grant) == nil && domain.ScopesAllow(grant.Scopes, domain.ScopeRead)
+	return p.grants.Revoked(id), live, err
 }
 
 func readWebhookRoots(c *config, path string) error {
