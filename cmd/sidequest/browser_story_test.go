@@ -31,11 +31,13 @@ import (
 func TestPeopleInABrowser(t *testing.T) {
 	t.Parallel()
 	s := openSite(t)
+	// Alone: whenever its operator picks an agent for one application, those that
+	// wait for an agent get it too.
+	t.Run("an application connects from nothing to a working agent", s.connectFromNothing)
 	for _, story := range []struct {
 		name string
 		play func(*testing.T)
 	}{
-		{"an application connects from nothing to a working agent", s.connectFromNothing},
 		{"a person denies", s.deny},
 		{"an application asks for more", s.stepUp},
 		{"another installation asks for less", s.secondInstallation},
