@@ -168,7 +168,9 @@ log_min_error_statement = panic
 log_error_verbosity = terse
 `
 	if c.Throwaway {
-		settings += `fsync = off
+		// Whole deployments run side by side in tests, as many as there are processors.
+		settings += `max_connections = 2000
+fsync = off
 full_page_writes = off
 wal_level = minimal
 max_wal_senders = 0

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -127,7 +128,10 @@ func (m *market) start(t testing.TB, changes ...func(*config)) *replica {
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
 	ctx, cancel := context.WithCancel(context.Background())
 	listening, ended := make(chan string, 1), make(chan error, 1)
-	go func() { ended <- run(ctx, cfg, log, func(addr string) { listening <- addr }) }()
+	go func() {
+		defer close(ended) // whoever asks again hears nothing new
+		ended <- run(ctx, cfg, log, func(addr string) { listening <- addr })
+	}()
 	stop := sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -314,10 +318,14 @@ func eventually(t testing.TB, what string, holds func() bool) {
 // freeAddress returns an address of this machine that nobody listens on.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		// Beside the ports that systems give to connections, which are many here.
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
