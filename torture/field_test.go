@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -139,7 +138,6 @@ func (f *field) environment() []string {
 		"SIDEQUEST_PUBLIC_URL=" + publicURL,
 		"SIDEQUEST_DATABASE_URL=" + f.proxy.url,
 		"SIDEQUEST_NATS_URL=" + f.nats.url(),
-		"SIDEQUEST_NATS_REPLICAS=" + strconv.Itoa(len(f.nats.nodes)),
 		"SIDEQUEST_KEK_FILE=" + f.kekFile(),
 		"SIDEQUEST_NETWORK=test",
 		"SIDEQUEST_CHAIN_ID=735711",
